@@ -1,0 +1,54 @@
+# nometal.ipi: a lab with `make lab`, its tests with `make test`. `make help` lists the rest.
+LAB ?= inventory/rehearsal
+# Further arguments for ansible-playbook: make lab ARGS='--check --diff'
+ARGS ?=
+PYTHON ?= python3
+VENV := .venv
+IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+COLLECTION := playbooks/collections/ansible_collections/nometal/ipi
+
+.DEFAULT_GOAL := help
+.PHONY: help lab doctor teardown docs clean
+.PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+lab: $(VENV)/.lab ## Set up the lab of LAB (inventory/rehearsal) on its host
+	$(IN_VENV) ansible-playbook playbooks/site.yml -i $(LAB) $(ARGS)
+
+doctor: $(VENV)/.lab ## Tell whether the host can carry the lab; change nothing
+	$(IN_VENV) ansible-playbook playbooks/doctor.yml -i $(LAB) $(ARGS)
+
+teardown: $(VENV)/.lab ## Remove the lab, and leave the host as it was
+	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(ARGS)
+
+test: ## Install what the tests need and run them all, with a summary
+	@tests/run lint types sanity unit integration molecule e2e
+
+test-lint test-types test-sanity test-unit test-integration test-molecule test-e2e: test-%: ## Run one part of the tests
+	@tests/run $*
+
+bench: $(VENV)/.test ## Measure, as ratios within one run
+	@for bench in tests/bench/bench_*.py; do $(VENV)/bin/python "$$bench" || exit 1; done
+
+docs: $(VENV)/.test ## Write anew what is generated: the reference of lab_spec and the roles' READMEs
+	$(VENV)/bin/python tests/support/lab_reference.py
+
+clean: ## Remove the virtualenv and what the tests have built
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# Virtualenvs. A marker file says what has been installed, and from which list.
+$(VENV)/bin/python:
+	./scripts/make-venv $(PYTHON) $(VENV)
+
+$(VENV)/.lab: requirements.txt | $(VENV)/bin/python
+	@echo "Installing Ansible into $(VENV)"
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@touch $@
+
+$(VENV)/.test: requirements.txt requirements-test.txt tests/system-packages.txt | $(VENV)/bin/python
+	@echo "Installing the tests' tools into $(VENV), in a minute or two"
+	./scripts/install-system-packages tests/system-packages.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-test.txt
+	@touch $@

@@ -1,0 +1,50 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+Notes = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """What the host was like before the first lab changed it: notes by topic and thing, kept until the last lab goes.
+
+    Whoever changes the host notes the old value first, so that a run killed in between leaves no change unnoted.
+    """
+
+    path: Path
+
+    def recall(self) -> Notes:
+        try:
+            return json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise OperatorError(
+                f"{self.path}, which remembers what the host was like before, cannot be read: {error}"
+            ) from error
+
+    def with_notes(self, notes: Notes) -> Notes:
+        """The memory with these notes added. The first note on a thing stays: later ones saw it changed by a lab."""
+        memory = self.recall()
+        for topic, values in notes.items():
+            if values:
+                memory[topic] = {**values, **memory.get(topic, {})}
+        return memory
+
+    def note(self, notes: Notes) -> None:
+        memory = self.with_notes(notes)
+        if memory == self.recall():
+            return
+        draft = self.path.with_suffix(".new")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(memory, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        draft.replace(self.path)

@@ -1,0 +1,50 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+try:
+    import libvirt
+except ImportError:
+    libvirt = None
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROLE_HINT = "role nometal.ipi.host_prep installs and starts it"
+
+
+@contextmanager
+def connect(uri: str) -> Iterator[Any]:
+    """Open libvirt, and turn its errors inside the block into ones that an operator can act on."""
+    if libvirt is None:
+        raise NotThereYetError(
+            f"{sys.executable} has no libvirt bindings: {ROLE_HINT}; "
+            "if it did, set ansible_python_interpreter to the distribution's own Python, /usr/bin/python3."
+        )
+    # Otherwise libvirt prints every error on stderr as well, also those that are handled here.
+    libvirt.registerErrorHandler(lambda *_error: None, None)
+    connection = _open(uri)
+    try:
+        yield connection
+    except libvirt.libvirtError as error:
+        raise OperatorError(f"libvirt at {uri} refused: {error.get_error_message()}") from error
+    finally:
+        connection.close()
+
+
+def _open(uri: str) -> Any:
+    try:
+        return libvirt.open(uri)
+    except libvirt.libvirtError as error:
+        text = error.get_error_message()
+        if "No such file or directory" in text or "Connection refused" in text:
+            raise NotThereYetError(f"Nothing answers for {uri} ({text}): {ROLE_HINT}.") from error
+        raise OperatorError(f"libvirt at {uri} cannot be opened: {text}. Run as root, with `become: true`.") from error

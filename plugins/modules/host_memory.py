@@ -1,0 +1,92 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_memory
+short_description: Remember what a host was like before a lab changed it
+version_added: 0.1.0
+description:
+  - Notes values on the managed host before they are changed, and gives back all notes.
+  - The first note on a thing stays, since later ones would be of what a lab has made of it.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.host_memory
+attributes:
+  check_mode:
+    support: full
+    description: Writes nothing and returns what would be remembered.
+  diff_mode:
+    support: full
+    description: Shows the notes before and after.
+  idempotent:
+    support: full
+    description: The same notes again change nothing.
+options:
+  notes:
+    description: By topic, the things that are about to be changed, each with its present value.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Note how the KVM device is, before it is opened to its group
+  nometal.ipi.host_memory:
+    notes:
+      kvm_device:
+        mode: "0600"
+        group: root
+
+- name: Recall all notes
+  nometal.ipi.host_memory:
+  register: before_the_labs
+"""
+
+RETURN = r"""
+notes:
+  description: All notes, by topic and thing.
+  returned: success
+  type: dict
+  sample:
+    kvm_device:
+      mode: "0600"
+      group: root
+"""
+
+import json
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory, Notes
+
+ARGUMENTS = {
+    "notes": {"type": "dict", "default": {}},
+    "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
+}
+
+
+def text(notes: Notes) -> str:
+    return json.dumps(notes, indent=2, sort_keys=True) + "\n"
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    memory = HostMemory(Path(module.params["memory"]))
+    try:
+        before = memory.recall()
+        after = memory.with_notes(module.params["notes"])
+        if not module.check_mode:
+            memory.note(module.params["notes"])
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+    diff = {"before": text(before), "after": text(after)}
+    module.exit_json(changed=after != before, notes=after, diff=diff)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: libvirt_service
+short_description: libvirt running on this host, now and after a reboot
+version_added: 0.1.0
+description:
+  - Starts libvirt as this host starts services, as one daemon or as the modular ones, under systemd or without any
+    service manager, and waits until the socket that the OpenShift installer dials answers.
+  - What it starts is noted first, so that O(state=restored) stops that and nothing else.
+    Under systemd, a target of its own pulls libvirt in at boot; how libvirt's own units are enabled stays as it is.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.host_memory
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing and reports what would be changed.
+  diff_mode:
+    support: full
+    description: Shows what runs before and after.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+options:
+  layout:
+    description:
+      - How this distribution runs libvirt.
+      - A host on which C(libvirtd) is in use keeps it, whatever is said here.
+    type: str
+    choices: [monolithic, modular]
+    default: monolithic
+  state:
+    description:
+      - V(started) has libvirt running now and, under systemd, at boot.
+      - V(restored) stops what V(started) started here, unless VMs are defined that need it.
+    type: str
+    choices: [started, restored]
+    default: started
+"""
+
+EXAMPLES = r"""
+- name: Have libvirt running
+  nometal.ipi.libvirt_service:
+    layout: modular
+
+- name: Put it back as it was
+  nometal.ipi.libvirt_service:
+    state: restored
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [start libvirtd.socket, enable nometal-libvirt.target]
+kept_for:
+  description: VMs for whose sake libvirt was left running.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+"""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import (
+    Daemons,
+    LibvirtService,
+    Systemd,
+    plan,
+    wait_until_it_answers,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+
+if TYPE_CHECKING:
+    from typing import Any
+
+TOPIC = "libvirt_service"
+ARGUMENTS = {
+    "layout": {"type": "str", "choices": ["monolithic", "modular"], "default": "monolithic"},
+    "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
+    "state": {"type": "str", "choices": ["started", "restored"], "default": "started"},
+}
+
+
+def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
+    current = host.read()
+    desired = LibvirtService(current.running | host.wanted().running, host.wanted().at_boot)
+    if not check_mode:
+        memory.note({TOPIC: dict.fromkeys(desired.running - current.running, "stopped")})
+    result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
+    if not check_mode:
+        wait_until_it_answers()
+    return {**result, "kept_for": []}
+
+
+def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
+    current = host.read()
+    started_by_us = current.running & set(memory.recall().get(TOPIC, {}))
+    users = vms_of_others() if started_by_us else []
+    desired = LibvirtService(current.running - (set() if users else started_by_us))
+    return {**Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode), "kept_for": users}
+
+
+def vms_of_others() -> list[str]:
+    """All that are left: the last lab has removed its own before it lets go of libvirt."""
+    try:
+        with connect("qemu:///system") as connection:
+            return sorted(domain.name() for domain in connection.listAllDomains())
+    except NotThereYetError:
+        return []
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    memory = HostMemory(Path(module.params["memory"]))
+    act = start if module.params["state"] == "started" else restore
+    try:
+        # Where systemd is in charge, and not merely installed, it keeps this directory.
+        host = Systemd(module.params["layout"]) if Path("/run/systemd/system").is_dir() else Daemons()
+        module.exit_json(**act(host, memory, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: storage_pool
+short_description: The libvirt storage pool of one lab
+version_added: 0.1.0
+description:
+  - Makes a libvirt storage pool of type C(dir), with its directory, started and started again at boot;
+    or removes it with all that is in it.
+  - The pool's UUID is the owner's mark. A pool of the same name with another UUID is somebody else's and is
+    never touched, nor is a directory that held anything before it became the pool's.
+author:
+  - nometal.ipi contributors (@nometal)
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing and reports what would be changed, also on a host without libvirt.
+  diff_mode:
+    support: full
+    description: Shows the pool before and after.
+  idempotent:
+    support: full
+    description: A second run changes nothing.
+extends_documentation_fragment:
+  - nometal.ipi.libvirt
+options:
+  name:
+    description: Name of the pool.
+    type: str
+    required: true
+  uuid:
+    description: UUID of the pool, as the lab model derives it from the lab's name.
+    type: str
+    required: true
+  path:
+    description:
+      - Absolute path of the pool's directory, which is made if it is missing.
+      - Below C(/var/lib/libvirt/images) SELinux and AppArmor let VMs use it as it is.
+    type: path
+    required: true
+  state:
+    description: Whether the pool is to be there, started, or gone with its directory.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Make the storage pool of the lab
+  nometal.ipi.storage_pool:
+    name: nometal-demo
+    uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
+    path: /var/lib/libvirt/images/nometal-demo
+
+- name: Remove it with all that is in it
+  nometal.ipi.storage_pool:
+    name: nometal-demo
+    uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
+    path: /var/lib/libvirt/images/nometal-demo
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [define nometal-demo, build nometal-demo, start nometal-demo, autostart nometal-demo]
+"""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
+    StoragePool,
+    StoragePoolPort,
+    plan,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+ARGUMENTS = {
+    "name": {"type": "str", "required": True},
+    "uuid": {"type": "str", "required": True},
+    "path": {"type": "path", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def pool_from(params: dict[str, Any]) -> StoragePool:
+    if not Path(params["path"]).is_absolute():
+        raise OperatorError(f"path: {params['path']} is not absolute.")
+    try:
+        uuid = str(UUID(params["uuid"]))
+    except ValueError as error:
+        raise OperatorError(f"uuid: {params['uuid']} is no UUID.") from error
+    return StoragePool(name=params["name"], uuid=uuid, path=str(Path(params["path"])))
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    pool = pool_from(params)
+    wanted = params["state"] == "present"
+
+    @contextmanager
+    def port() -> Iterator[StoragePoolPort]:
+        with connect(params["libvirt_uri"]) as connection:
+            opened = StoragePoolPort(connection, pool)
+            if wanted:
+                opened.refuse_conflicts()
+            yield opened
+
+    return Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()
