@@ -1,0 +1,86 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What libvirt has on this host, from its own files: they tell without a daemon and without bindings."""
+
+from __future__ import annotations
+
+import ipaddress
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .host import UnmeasurableError, names_in
+from .needs import Subnet
+
+NETWORKS = Path("/etc/libvirt/qemu/networks")
+RUNNING_NETWORKS = Path("/run/libvirt/network")
+DOMAINS = Path("/etc/libvirt/qemu")
+POOLS = Path("/etc/libvirt/storage")
+
+
+@dataclass(frozen=True)
+class LibvirtNetwork:
+    name: str
+    uuid: str
+    bridge: str
+    subnets: tuple[Subnet, ...]
+    active: bool
+
+
+@dataclass(frozen=True)
+class LibvirtObject:
+    kind: str
+    name: str
+    uuid: str
+
+
+def networks() -> tuple[LibvirtNetwork, ...]:
+    defined = {network.name: network for network in _networks_in(NETWORKS, active=False)}
+    running = {network.name: network for network in _networks_in(RUNNING_NETWORKS, active=True)}
+    return tuple({**defined, **running}.values())
+
+
+def objects() -> tuple[LibvirtObject, ...]:
+    return tuple(
+        LibvirtObject(kind, _text(node, "name"), _text(node, "uuid"))
+        for kind, directory in (("network", NETWORKS), ("domain", DOMAINS), ("pool", POOLS))
+        for node in _elements(directory, kind)
+    )
+
+
+def _networks_in(directory: Path, *, active: bool) -> Iterator[LibvirtNetwork]:
+    for node in _elements(directory, "network"):
+        bridge = node.find("bridge")
+        yield LibvirtNetwork(
+            name=_text(node, "name"),
+            uuid=_text(node, "uuid"),
+            bridge=bridge.get("name", "") if bridge is not None else "",
+            subnets=tuple(_subnet(ip) for ip in node.findall("ip") if ip.get("address")),
+            active=active,
+        )
+
+
+def _elements(directory: Path, kind: str) -> Iterator[ET.Element]:
+    for name in names_in(directory):
+        if name.endswith(".xml"):
+            root = _root(directory / name)
+            # A running network's file wraps it into its status.
+            yield from [root] if root.tag == kind else root.findall(kind)
+
+
+def _root(path: Path) -> ET.Element:
+    try:
+        return ET.parse(path).getroot()  # noqa: S314  libvirt's own files, only root can write them
+    except ET.ParseError as error:
+        raise UnmeasurableError(f"{path}: {error}") from error
+
+
+def _text(node: ET.Element, tag: str) -> str:
+    return (node.findtext(tag) or "").strip()
+
+
+def _subnet(ip: ET.Element) -> Subnet:
+    size = ip.get("prefix") or ip.get("netmask") or ("64" if ip.get("family") == "ipv6" else "24")
+    return ipaddress.ip_network(f"{ip.get('address')}/{size}", strict=False)

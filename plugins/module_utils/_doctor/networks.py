@@ -1,0 +1,162 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import libvirt_files
+from .host import names_in
+from .libvirt_files import LibvirtNetwork, LibvirtObject
+from .needs import Needs, Subnet
+from .routes import Route, routes
+from .verdict import Verdict, blocker, ok, warning
+
+LINKS = Path("/sys/class/net")
+# Two halves of everything are a VPN's way of writing a default route.
+DEFAULT_IN_HALVES = 1
+
+
+@dataclass(frozen=True)
+class Subnets:
+    routes: tuple[Route, ...]
+    networks: tuple[LibvirtNetwork, ...]
+
+
+def measure_subnets(_needs: Needs) -> Subnets:
+    return Subnets(routes(), libvirt_files.networks())
+
+
+def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
+    wanted = [subnet for network in needs.networks for subnet in network.subnets]
+    measured = f"{', '.join(map(str, wanted)) or 'no subnet'} asked for"
+    strangers = [network for network in found.networks if not _is_own(network, needs)]
+    own_links = {*needs.own_links, *needs.bridges, *(network.bridge for network in needs.networks)}
+    known = own_links | {network.bridge for network in strangers}
+    foreign = [route for route in found.routes if route.device not in known]
+    taken = _taken_by_networks(wanted, strangers, active=True) + _taken_by_routes(wanted, foreign)
+    if taken:
+        return blocker(f"{measured}, but {_listed(taken)}", "Give the lab another cidr.")
+    shadowed = _taken_by_networks(wanted, strangers, active=False) + _shadowed_routes(wanted, foreign)
+    if shadowed:
+        return warning(
+            f"{measured}; {_listed(shadowed)}", "While the lab runs, that part is not reached; another cidr avoids it."
+        )
+    return ok(f"{measured}, all free")
+
+
+def _is_own(network: LibvirtNetwork, needs: Needs) -> bool:
+    return any(network.uuid == own.uuid for own in needs.networks)
+
+
+def _taken_by_networks(wanted: list[Subnet], networks: list[LibvirtNetwork], *, active: bool) -> list[str]:
+    state = "" if active else "stopped "
+    return [
+        f"{subnet} is {state}libvirt network {network.name}'s ({theirs})"
+        for network in networks
+        for theirs in network.subnets
+        for subnet in wanted
+        if network.active is active and _overlap(subnet, theirs)
+    ]
+
+
+def _taken_by_routes(wanted: list[Subnet], found: list[Route]) -> list[str]:
+    """By networks that the host is connected to, and by routes into the lab's own range."""
+    return [
+        f"{subnet} is routed already: {route}"
+        for subnet in wanted
+        for route in _widest_per_device(subnet, found)
+        if not route.gateway or route.subnet.prefixlen >= subnet.prefixlen
+    ]
+
+
+def _shadowed_routes(wanted: list[Subnet], found: list[Route]) -> list[str]:
+    """The lab takes its range out of a wider route over a gateway."""
+    return [
+        f"{subnet} lies in the route {route}"
+        for subnet in wanted
+        for route in _widest_per_device(subnet, found)
+        if route.gateway and DEFAULT_IN_HALVES < route.subnet.prefixlen < subnet.prefixlen
+    ]
+
+
+def _widest_per_device(subnet: Subnet, found: list[Route]) -> list[Route]:
+    overlapping = sorted(
+        (route for route in found if _overlap(subnet, route.subnet)),
+        key=lambda route: (route.gateway, route.subnet.prefixlen),
+    )
+    return list({route.device: route for route in reversed(overlapping)}.values())
+
+
+def _overlap(one: Subnet, other: Subnet) -> bool:
+    return one.version == other.version and one.overlaps(other)
+
+
+def _listed(findings: list[str], most: int = 4) -> str:
+    rest = f" and {len(findings) - most} more" if len(findings) > most else ""
+    return "; ".join(findings[:most]) + rest
+
+
+@dataclass(frozen=True)
+class Link:
+    name: str
+    is_bridge: bool
+    ports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bridges:
+    links: tuple[Link, ...]
+    networks: tuple[LibvirtNetwork, ...]
+
+
+def measure_bridges(needs: Needs) -> Bridges:
+    wanted = {*needs.bridges, *(network.bridge for network in needs.networks)}
+    return Bridges(
+        links=tuple(
+            Link(name, (LINKS / name / "bridge").is_dir(), tuple(names_in(LINKS / name / "brif")))
+            for name in names_in(LINKS)
+            if name in wanted
+        ),
+        networks=libvirt_files.networks(),
+    )
+
+
+def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
+    of_networks = [network.bridge for network in needs.networks]
+    wanted = list(dict.fromkeys([*of_networks, *needs.bridges]))
+    owned = {network.bridge for network in found.networks if _is_own(network, needs)}
+    others = {network.bridge: network.name for network in found.networks if not _is_own(network, needs)}
+    plain = [link for link in found.links if link.is_bridge and link.name not in {*owned, *others}]
+    conflicts = [
+        *(f"{bridge} is libvirt network {others[bridge]}'s" for bridge in wanted if bridge in others),
+        *(f"{link.name} exists and is not a bridge" for link in found.links if not link.is_bridge),
+        *(f"{link.name} exists and is no libvirt network's" for link in plain if link.name in of_networks),
+    ]
+    if conflicts:
+        return blocker(_listed(conflicts), "Remove or rename what is there, or name the lab's bridges otherwise.")
+    joined = [link for link in plain if link.ports and not set(link.ports) & set(needs.own_links)]
+    if joined:
+        ports = _listed([f"{link.name} has ports of others ({', '.join(link.ports)})" for link in joined])
+        return warning(ports, "The lab would be joined to them: name another bridge unless that is meant.")
+    return ok(f"{', '.join(wanted) or 'no bridge'}: free or this lab's")
+
+
+def measure_names(_needs: Needs) -> tuple[LibvirtObject, ...]:
+    return libvirt_files.objects()
+
+
+def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Verdict:
+    own = {("network", network.name): network.uuid for network in needs.networks}
+    own.update({("domain", vm.name): vm.uuid for vm in needs.vms})
+    if needs.pool.name:
+        own["pool", needs.pool.name] = needs.pool.uuid
+    taken = [
+        f"{thing.kind} {thing.name} ({thing.uuid})"
+        for thing in found
+        if own.get((thing.kind, thing.name), thing.uuid) != thing.uuid
+    ]
+    if taken:
+        return blocker(f"taken by others: {_listed(taken)}", "Choose another lab_spec.name, or remove what is there.")
+    return ok(f"{len(own)} asked for: free or this lab's")

@@ -1,0 +1,35 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OK = "ok"
+WARNING = "warning"
+BLOCKER = "blocker"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check says of the host; `advice` is what to do about anything that is not ok."""
+
+    status: str
+    measured: str
+    advice: str = ""
+
+
+def ok(measured: str) -> Verdict:
+    return Verdict(OK, measured)
+
+
+def warning(measured: str, advice: str) -> Verdict:
+    return Verdict(WARNING, measured, advice)
+
+
+def blocker(measured: str, advice: str) -> Verdict:
+    return Verdict(BLOCKER, measured, advice)
+
+
+def blocker_if(blocks: bool, measured: str, advice: str) -> Verdict:
+    return blocker(measured, advice) if blocks else warning(measured, advice)

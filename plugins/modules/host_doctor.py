@@ -1,0 +1,296 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_doctor
+short_description: Tell whether a host can carry a lab
+version_added: 0.1.0
+description:
+  - Measures the host and compares it with what one lab asks of it. Each check ends as C(ok), C(warning) or C(blocker),
+    with what was measured and what to do.
+  - Only reads. It needs nothing but Python, works on a host on which nothing is installed yet, and answers within ten
+    seconds, usually in one.
+  - What the lab itself has on the host already (its networks, VMs, pool, BMC service) is no conflict.
+  - It does not fail because of a blocker; whoever calls it decides.
+author:
+  - nometal.ipi contributors (@nometal)
+attributes:
+  check_mode:
+    support: full
+    description: Runs in check mode as it does otherwise, for it changes nothing.
+  diff_mode:
+    support: none
+    description: There is nothing that could differ.
+options:
+  name:
+    description: The lab's name. By it the installer's bootstrap VM of this lab is known.
+    type: str
+    default: ""
+  domain:
+    description: The lab's domain. Names in it that C(/etc/hosts) holds would shadow the lab's DNS.
+    type: str
+    default: ""
+  install:
+    description:
+      - Whether a real installation is configured. It needs KVM, and room for the installer's bootstrap VM.
+      - A rehearsal does without, and gets warnings instead of blockers.
+    type: bool
+    default: false
+  prepared:
+    description: Whether the host has been prepared. What is missing then is a blocker, before it is work to be done.
+    type: bool
+    default: false
+  memory_mib:
+    description: Memory of this lab's VMs on this host, in MiB.
+    type: int
+    default: 0
+  vcpus:
+    description: Virtual CPUs of this lab's VMs on this host.
+    type: int
+    default: 0
+  disk_bytes:
+    description: Full size of the disks of this lab's VMs on this host, in bytes.
+    type: int
+    default: 0
+  storage_pool:
+    description: The lab's storage pool.
+    type: dict
+    default: {}
+    suboptions:
+      name:
+        description: Its name.
+        type: str
+        default: ""
+      uuid:
+        description: Its UUID. A pool of the same name with another one is somebody else's.
+        type: str
+        default: ""
+      path:
+        description: Its directory, which need not exist yet.
+        type: str
+        default: /var/lib/libvirt/images
+  networks:
+    description:
+      - The lab's libvirt networks, as the model lists them. Read are C(name), C(uuid), C(bridge) and of each of
+        C(addresses) its C(cidr) and C(gateway); other keys are ignored.
+      - The gateway is the host's own address in the network, on which libvirt serves DNS.
+      - A libvirt network of the same name with another UUID is somebody else's.
+    type: list
+    elements: dict
+    default: []
+  vms:
+    description:
+      - The lab's VMs on this host, as the model lists its nodes. Read are C(vm_name) and C(uuid); other keys are
+        ignored.
+    type: list
+    elements: dict
+    default: []
+  bridges:
+    description: Bridges that the lab uses beside those of its libvirt networks.
+    type: list
+    elements: str
+    default: []
+  own_links:
+    description:
+      - Network links of this lab, its veth ends for instance. A bridge with one of them as a port is this lab's.
+    type: list
+    elements: str
+    default: []
+  own_processes:
+    description:
+      - Pieces of the command line or of the systemd unit by which a process is known as this lab's, so that its ports
+        are not taken by a stranger. The dnsmasq of O(networks) is known without.
+    type: list
+    elements: str
+    default: []
+  ports:
+    description:
+      - Ports on which this lab's services are to listen, beside the DNS of O(networks).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      address:
+        description: The address, which the host need not have yet.
+        type: str
+        required: true
+      port:
+        description: The port.
+        type: int
+        required: true
+      protocol:
+        description: The protocol.
+        type: str
+        choices: [tcp, udp]
+        default: tcp
+  qemu:
+    description: The qemu program that the KVM check runs, if not the distribution's.
+    type: path
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Look at a host with no lab in mind
+  nometal.ipi.host_doctor:
+  register: examination
+
+- name: Show the table
+  ansible.builtin.debug:
+    var: examination.table
+
+- name: Ask whether a host can carry a small lab
+  nometal.ipi.host_doctor:
+    name: demo
+    domain: demo.lab.example.test
+    memory_mib: 2048
+    vcpus: 4
+    disk_bytes: 4294967296
+    storage_pool:
+      name: nometal-demo
+      uuid: 6c0f5a3e-6c39-5d5c-9c52-3a0f8a0f6d01
+      path: /var/lib/libvirt/images/nometal-demo
+    networks:
+      - name: demo
+        uuid: 6c0f5a3e-6c39-5d5c-9c52-3a0f8a0f6d02
+        bridge: demo-machine
+        addresses:
+          - cidr: 192.168.126.0/24
+            gateway: 192.168.126.1
+    bridges: [baremetal]
+    ports:
+      - address: 192.168.126.1
+        port: 8000
+  register: examination
+
+- name: Stop at a blocker
+  ansible.builtin.assert:
+    that: not examination.blockers
+    fail_msg: "{{ examination.table }}"
+"""
+
+RETURN = r"""
+checks:
+  description: All checks, in a fixed order.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    check:
+      description: Name of the check.
+      type: str
+    status:
+      description: C(ok), C(warning) or C(blocker).
+      type: str
+    measured:
+      description: What was found.
+      type: str
+    advice:
+      description: What to do; empty when the check is ok.
+      type: str
+  sample:
+    - check: kvm
+      status: warning
+      measured: there is no /dev/kvm
+      advice: Load the module kvm_intel. The rehearsal runs without KVM, more slowly (TCG).
+blockers:
+  description: Names of the checks that are blockers.
+  returned: always
+  type: list
+  elements: str
+  sample: [memory]
+warnings_found:
+  description: Names of the checks that are warnings. (Ansible keeps the key C(warnings) for itself.)
+  returned: always
+  type: list
+  elements: str
+  sample: [kvm, clock]
+table:
+  description: The checks as lines of text, at most 110 columns wide.
+  returned: always
+  type: list
+  elements: str
+  sample:
+    - "ok       cpu     4 virtual CPUs on 2 CPUs, 2.0 to 1"
+    - "BLOCKER  memory  65536 MiB needed, 3912 MiB free, 7963 MiB in all"
+    - "                 -> Give the nodes less memory, take fewer nodes, or use a larger host."
+kvm_works:
+  description: Whether a guest ran under KVM.
+  returned: always
+  type: bool
+  sample: true
+domain_type:
+  description: The libvirt domain type for the lab's VMs; C(kvm) when KVM works and qemu's user may use it, or C(qemu).
+  returned: always
+  type: str
+  sample: kvm
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination import examine
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import needs_from
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.table import table
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import BLOCKER, OK, WARNING, Verdict
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+POOL = {
+    "name": {"type": "str", "default": ""},
+    "uuid": {"type": "str", "default": ""},
+    "path": {"type": "str", "default": "/var/lib/libvirt/images"},
+}
+PORT = {
+    "address": {"type": "str", "required": True},
+    "port": {"type": "int", "required": True},
+    "protocol": {"type": "str", "choices": ["tcp", "udp"], "default": "tcp"},
+}
+ARGUMENTS = {
+    "name": {"type": "str", "default": ""},
+    "domain": {"type": "str", "default": ""},
+    "install": {"type": "bool", "default": False},
+    "prepared": {"type": "bool", "default": False},
+    "memory_mib": {"type": "int", "default": 0},
+    "vcpus": {"type": "int", "default": 0},
+    "disk_bytes": {"type": "int", "default": 0},
+    "storage_pool": {"type": "dict", "default": {}, "options": POOL},
+    "networks": {"type": "list", "elements": "dict", "default": []},
+    "vms": {"type": "list", "elements": "dict", "default": []},
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "own_links": {"type": "list", "elements": "str", "default": []},
+    "own_processes": {"type": "list", "elements": "str", "default": []},
+    "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
+    "qemu": {"type": "path", "default": ""},
+}
+
+
+def result_of(verdicts: dict[str, Verdict]) -> dict[str, Any]:
+    works = verdicts["kvm"].status == OK
+    return {
+        "changed": False,
+        "checks": [
+            {"check": name, "status": verdict.status, "measured": verdict.measured, "advice": verdict.advice}
+            for name, verdict in verdicts.items()
+        ],
+        "blockers": [name for name, verdict in verdicts.items() if verdict.status == BLOCKER],
+        "warnings_found": [name for name, verdict in verdicts.items() if verdict.status == WARNING],
+        "table": table(verdicts),
+        "kvm_works": works,
+        "domain_type": "kvm" if works and verdicts["kvm_access"].status == OK else "qemu",
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        needs = needs_from(module.params)
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result_of(examine(needs)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from typing import Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor import (
+    compute,
+    daemon,
+    environment,
+    firewall,
+    kvm,
+    networks,
+    ports,
+    resolver,
+    storage,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination import EXAMINATIONS
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import GIB
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files import LibvirtNetwork, LibvirtObject
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.routes import Route
+
+JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
+
+
+def net(text: str) -> Any:
+    return ipaddress.ip_network(text)
+
+
+def other(
+    name: str = "other", *subnets: str, bridge: str = "virbr9", uuid: str = "u-other", active: bool = True
+) -> Any:
+    return LibvirtNetwork(name, uuid, bridge, tuple(map(net, subnets)), active)
+
+
+OWN_NETWORK = other("demo", "192.168.126.0/24", bridge="demo-m", uuid="u-net")
+BMC = Port("192.168.126.1", 8000, "tcp")
+REHEARSAL = Needs(
+    name="demo",
+    domain="demo.example.test",
+    memory_mib=2048,
+    vcpus=4,
+    disk_bytes=4 * GIB,
+    pool=Named("nometal-demo", "u-pool"),
+    pool_path="/var/lib/libvirt/images/nometal-demo",
+    networks=(Network("demo", "u-net", "demo-m", (net("192.168.126.0/24"), net("fd00:126::/64"))),),
+    vms=(Named("demo-master-0", "u-vm"),),
+    bridges=("baremetal",),
+    own_links=("demo-veth",),
+    own_processes=("nometal-bmc@demo",),
+    ports=(BMC,),
+)
+INSTALL = dataclasses.replace(REHEARSAL, install=True, memory_mib=48 * 1024, vcpus=12, disk_bytes=360 * GIB)
+PREPARED = dataclasses.replace(REHEARSAL, prepared=True)
+INSTALL_PREPARED = dataclasses.replace(INSTALL, prepared=True)
+
+
+def storage_of(
+    pool: float, installer: float, *, used: float = 0, own: float = 0, shared: bool = False
+) -> storage.Storage:
+    return storage.Storage(
+        storage.Space("/pool", 1, int(pool * GIB), int(used * GIB)),
+        storage.Space("/images", 1 if shared else 2, int(installer * GIB), int(own * GIB)),
+    )
+
+
+def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Subnets:
+    return networks.Subnets(routes, networks_)
+
+
+def bridged(*links: networks.Link, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Bridges:
+    return networks.Bridges(links, networks_)
+
+
+def listening(marks: str = "/usr/bin/web", name: str = "web") -> tuple[ports.Taken, ...]:
+    return (ports.Taken(BMC, (ports.Holder(name, 7, marks),)),)
+
+
+def listing(interfaces: daemon.Interfaces) -> daemon.Daemon:
+    return daemon.Daemon(True, daemon.ANSWERS, interfaces)
+
+
+GOOD_RESOLVER = resolver.Resolver("box", (("127.0.0.1", "localhost"), ("127.0.1.1", "box")), False, ("9.9.9.9",), ())
+
+
+def resolving(**changes: Any) -> resolver.Resolver:
+    return dataclasses.replace(GOOD_RESOLVER, **changes)
+
+
+RUNS = kvm.Trial(True, "vmx", "/usr/bin/qemu", ran=True)
+LIES = kvm.Trial(True, "svm", "/usr/bin/qemu", failure="qemu was ended by SIGABRT: error: failed to set MSR")
+NO_DEVICE = kvm.Trial(False, "", "/usr/bin/qemu")
+NO_QEMU = kvm.Trial(True, "vmx")
+OPEN = kvm.DeviceAccess(True, 0o660, "root", "kvm", "libvirt-qemu", user_may=True)
+CLOSED = kvm.DeviceAccess(True, 0o600, "root", "root", "libvirt-qemu", user_may=False)
+DEBIAN = environment.Distribution("Debian GNU/Linux 12", "debian", (), (12,))
+SILENT, ABSENT = daemon.Daemon(True, daemon.SILENT), daemon.Daemon(True, daemon.ABSENT)
+FREE_LAN = Route(net("10.0.0.0/24"), "eth0")
+
+# check, what was measured, needs, status, a piece of what the operator reads
+CASES: list[tuple[str, Any, Needs, str, str]] = [
+    ("root", 0, REHEARSAL, "ok", "root"),
+    ("root", 1000, REHEARSAL, "blocker", "become: true"),
+    ("architecture", "x86_64", REHEARSAL, "ok", "x86_64"),
+    ("architecture", "aarch64", REHEARSAL, "blocker", "aarch64"),
+    ("distribution", DEBIAN, REHEARSAL, "ok", "Debian"),
+    ("distribution", environment.Distribution("Debian sid", "debian", (), ()), REHEARSAL, "ok", "sid"),
+    ("distribution", environment.Distribution("Fedora 43", "fedora", (), (43,)), REHEARSAL, "ok", "Fedora"),
+    ("distribution", environment.Distribution("Rocky 9.4", "rocky", ("rhel",), (9, 4)), REHEARSAL, "ok", "Rocky"),
+    ("distribution", environment.Distribution("Ubuntu 20.04", "ubuntu", (), (20, 4)), REHEARSAL, "warning", "older"),
+    (
+        "distribution",
+        environment.Distribution("Mint", "linuxmint", ("ubuntu",), (22,)),
+        REHEARSAL,
+        "warning",
+        "Not tested",
+    ),
+    ("distribution", environment.Distribution("Arch", "arch", (), ()), REHEARSAL, "blocker", "does not know"),
+    ("python", environment.Python((3, 9), "/usr/bin/python3", True), PREPARED, "ok", "with libvirt bindings"),
+    ("python", environment.Python((3, 11), "/usr/bin/python3", False), REHEARSAL, "ok", "host_prep installs"),
+    (
+        "python",
+        environment.Python((3, 11), "/opt/py/bin/python3", False),
+        REHEARSAL,
+        "warning",
+        "ansible_python_interp",
+    ),
+    ("python", environment.Python((3, 11), "/opt/py/bin/python3", False), PREPARED, "blocker", "/usr/bin/python3"),
+    ("python", environment.Python((3, 8), "/usr/bin/python3", True), REHEARSAL, "blocker", "3.9"),
+    ("kvm", RUNS, INSTALL, "ok", "a guest ran"),
+    ("kvm", LIES, REHEARSAL, "warning", "TCG"),
+    ("kvm", LIES, INSTALL, "blocker", "failed to set MSR"),
+    ("kvm", NO_DEVICE, REHEARSAL, "warning", "firmware"),
+    ("kvm", NO_DEVICE, INSTALL, "blocker", "no /dev/kvm"),
+    ("kvm", dataclasses.replace(NO_DEVICE, cpu_flag="svm"), INSTALL, "blocker", "kvm_amd"),
+    ("kvm", NO_QEMU, INSTALL, "warning", "not measured yet"),
+    ("kvm", NO_QEMU, PREPARED, "blocker", "qemu is not installed"),
+    ("kvm_access", OPEN, INSTALL_PREPARED, "ok", "open to libvirt-qemu"),
+    ("kvm_access", kvm.DeviceAccess(False), INSTALL, "ok", "no /dev/kvm"),
+    ("kvm_access", dataclasses.replace(OPEN, user="", user_may=False), INSTALL, "ok", "0660"),
+    ("kvm_access", CLOSED, INSTALL, "warning", "host_prep sets them"),
+    ("kvm_access", dataclasses.replace(CLOSED, user=""), REHEARSAL, "warning", "root:root 0600"),
+    ("kvm_access", CLOSED, PREPARED, "warning", "closed to libvirt-qemu"),
+    ("kvm_access", CLOSED, INSTALL_PREPARED, "blocker", "group kvm and mode 0660"),
+    ("cpu", 4, INSTALL, "ok", "16 virtual CPUs on 4 CPUs"),
+    ("cpu", 3, INSTALL, "warning", "5.3 to 1"),
+    ("cpu", 1, REHEARSAL, "ok", "4.0 to 1"),
+    ("memory", compute.Memory(64 * 1024, 62 * 1024, 0), INSTALL, "ok", "55296 MiB needed"),
+    ("memory", compute.Memory(64 * 1024, 20 * 1024, 42 * 1024), INSTALL, "ok", "VMs hold 43008 MiB"),
+    ("memory", compute.Memory(64 * 1024, 56 * 1024, 0), INSTALL, "warning", "leaves the host little"),
+    ("memory", compute.Memory(64 * 1024, 50 * 1024, 0), INSTALL, "blocker", "Stop what else runs"),
+    ("memory", compute.Memory(4096, 3000, 0), REHEARSAL, "ok", "2048 MiB needed"),
+    ("memory", compute.Memory(4096, 1500, 0), REHEARSAL, "warning", "1500 MiB free"),
+    ("memory", compute.Memory(1024, 900, 0), REHEARSAL, "blocker", "1024 MiB in all"),
+    ("pool_space", storage_of(500, 500), INSTALL, "ok", "108.0 GiB needed now, 360.0 GiB in full"),
+    ("pool_space", storage_of(375, 375, shared=True), INSTALL, "warning", "bootstrap VM"),
+    ("pool_space", storage_of(120, 120), INSTALL, "warning", "may outgrow"),
+    ("pool_space", storage_of(120, 120, shared=True), INSTALL, "blocker", "133.0 GiB needed"),
+    ("pool_space", storage_of(20, 20, used=350, own=30, shared=True), INSTALL, "ok", "0.0 GiB needed"),
+    ("pool_space", storage_of(100, 500), INSTALL, "blocker", "Free some space"),
+    ("pool_space", storage_of(4, 4), REHEARSAL, "ok", "1.0 GiB needed"),
+    ("pool_space", storage_of(2, 2), REHEARSAL, "warning", "may outgrow"),
+    ("pool_space", storage_of(0.5, 0.5), REHEARSAL, "blocker", "0.5 GiB free in /pool"),
+    ("installer_space", storage_of(0, 0), REHEARSAL, "ok", "no installation"),
+    ("installer_space", storage_of(400, 400, shared=True), INSTALL, "ok", "the pool's file system"),
+    ("installer_space", storage_of(400, 5, own=31), INSTALL, "ok", "36.0 GiB free"),
+    ("installer_space", storage_of(400, 30), INSTALL, "warning", "35.0 GiB"),
+    ("installer_space", storage_of(400, 10), INSTALL, "blocker", "nowhere else"),
+    ("fsync", storage.SyncLatency("/pool", (0.5,) * 99 + (9.0,)), INSTALL, "ok", "p99 9.00 ms over 100"),
+    ("fsync", storage.SyncLatency("/pool", (0.5,) * 98 + (11.0,) * 2), INSTALL, "warning", "less than 10 ms"),
+    ("fsync", storage.SyncLatency("/pool", (1600.0,)), REHEARSAL, "warning", "slow-disk profile"),
+    ("libvirt", daemon.Daemon(True, daemon.ANSWERS), INSTALL_PREPARED, "ok", "/var/run/libvirt/libvirt-sock"),
+    ("libvirt", daemon.Daemon(False, daemon.ABSENT), INSTALL, "ok", "host_prep installs"),
+    ("libvirt", daemon.Daemon(False, daemon.ABSENT), PREPARED, "blocker", "not installed"),
+    ("libvirt", ABSENT, INSTALL, "warning", "host_prep starts it"),
+    ("libvirt", ABSENT, PREPARED, "blocker", "virtproxyd.socket"),
+    ("libvirt", daemon.Daemon(True, daemon.REFUSES), REHEARSAL, "warning", "refuses connections"),
+    ("libvirt", daemon.Daemon(True, daemon.REFUSES), PREPARED, "blocker", "refuses connections"),
+    ("libvirt", SILENT, REHEARSAL, "blocker", "hangs"),
+    ("libvirt", daemon.Daemon(True, daemon.FORBIDDEN), REHEARSAL, "blocker", "become"),
+    ("libvirt_interfaces", SILENT, INSTALL, "ok", "no daemon"),
+    ("libvirt_interfaces", listing(daemon.Interfaces(bindings=False)), INSTALL, "ok", "no libvirt bindings"),
+    ("libvirt_interfaces", listing(daemon.Interfaces(True, ("baremetal", "eth0"))), INSTALL, "ok", "baremetal, eth0"),
+    ("libvirt_interfaces", listing(daemon.Interfaces(True, failure="no")), INSTALL, "warning", "interfaces: no"),
+    (
+        "libvirt_interfaces",
+        listing(daemon.Interfaces(True, failure="no")),
+        INSTALL_PREPARED,
+        "blocker",
+        "virtinterfaced",
+    ),
+    ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "this lab's"),
+    ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 asked for"),
+    ("libvirt_names", (LibvirtObject("network", "demo", "x"),), REHEARSAL, "blocker", "network demo (x)"),
+    ("libvirt_names", (LibvirtObject("domain", "demo-master-0", "x"),), REHEARSAL, "blocker", "demo-master-0"),
+    ("libvirt_names", (LibvirtObject("pool", "nometal-demo", "x"),), REHEARSAL, "blocker", "pool nometal-demo"),
+    ("libvirt_names", (LibvirtObject("pool", "demo", "x"),), REHEARSAL, "ok", "free"),
+    ("subnets", routed(FREE_LAN), REHEARSAL, "ok", "192.168.126.0/24, fd00:126::/64"),
+    ("subnets", routed(Route(net("192.168.126.0/24"), "demo-m")), REHEARSAL, "ok", "all free"),
+    ("subnets", routed(Route(net("192.168.126.0/24"), "eth1")), REHEARSAL, "blocker", "192.168.126.0/24 on eth1"),
+    ("subnets", routed(Route(net("192.168.126.64/26"), "tun0", True)), REHEARSAL, "blocker", "on tun0"),
+    ("subnets", routed(Route(net("192.168.0.0/16"), "eth1")), REHEARSAL, "blocker", "192.168.0.0/16 on eth1"),
+    ("subnets", routed(Route(net("192.168.0.0/16"), "tun0", True)), REHEARSAL, "warning", "lies in the route"),
+    ("subnets", routed(Route(net("128.0.0.0/1"), "tun0", True)), REHEARSAL, "ok", "all free"),
+    ("subnets", routed(Route(net("192.168.126.9/32"), "lo")), REHEARSAL, "blocker", "192.168.126.9/32 on lo"),
+    ("subnets", routed(Route(net("192.168.126.0/24"), "")), REHEARSAL, "blocker", "rejected"),
+    ("subnets", routed(Route(net("fd00:126::/48"), "eth1")), REHEARSAL, "blocker", "fd00:126::/48"),
+    ("subnets", routed(networks_=(other("theirs", "192.168.126.0/25"),)), REHEARSAL, "blocker", "network theirs's"),
+    (
+        "subnets",
+        routed(networks_=(other("theirs", "192.168.126.0/25", active=False),)),
+        REHEARSAL,
+        "warning",
+        "stopped",
+    ),
+    ("bridges", bridged(), REHEARSAL, "ok", "demo-m, baremetal: free"),
+    ("bridges", bridged(networks.Link("demo-m", True, ("vnet0",))), REHEARSAL, "ok", "this lab's"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"))), REHEARSAL, "ok", "this lab's"),
+    ("bridges", bridged(networks.Link("baremetal", True)), REHEARSAL, "ok", "free"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",))), REHEARSAL, "warning", "ports of others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", False)), REHEARSAL, "blocker", "is not a bridge"),
+    ("bridges", bridged(networks.Link("demo-m", True), networks_=()), REHEARSAL, "blocker", "no libvirt network's"),
+    ("bridges", bridged(networks_=(other(bridge="baremetal"),)), REHEARSAL, "blocker", "libvirt network other's"),
+    ("ports", (), REHEARSAL, "ok", "1 asked for"),
+    ("ports", listening(), REHEARSAL, "blocker", "192.168.126.1:8000/tcp by web (pid 7)"),
+    ("ports", (ports.Taken(BMC, ()),), REHEARSAL, "blocker", "cannot be seen"),
+    ("ports", listening("0::/system.slice/nometal-bmc@demo.service"), REHEARSAL, "ok", "this lab's"),
+    ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo.conf"), REHEARSAL, "ok", "this lab's"),
+    ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo2.conf"), REHEARSAL, "blocker", "in use"),
+    ("bridge_traffic", firewall.Forwarding(True, ()), REHEARSAL, "ok", "br_netfilter is on"),
+    ("bridge_traffic", firewall.Forwarding(False, ("ip filter FORWARD",)), REHEARSAL, "ok", "do not pass there"),
+    ("bridge_traffic", firewall.Forwarding(True, ("ip filter FORWARD",)), REHEARSAL, "warning", "DOCKER-USER"),
+    ("firewalld", firewall.Firewalld(False), REHEARSAL, "ok", "does not run"),
+    ("firewalld", firewall.Firewalld(True, "public", ("libvirt", "public")), PREPARED, "ok", "zone libvirt"),
+    ("firewalld", firewall.Firewalld(True, "public", ("public",)), REHEARSAL, "ok", "comes with the packages"),
+    ("firewalld", firewall.Firewalld(True, "public", ("public",)), PREPARED, "warning", "reload firewalld"),
+    ("confinement", environment.Confinement(False, False), REHEARSAL, "ok", "neither"),
+    ("confinement", environment.Confinement(True, False), REHEARSAL, "ok", "SELinux on, and may stay so"),
+    (
+        "confinement",
+        environment.Confinement(False, True),
+        Needs(pool_path="/data"),
+        "warning",
+        "AppArmor on, and the pool",
+    ),
+    ("confinement", environment.Confinement(True, True), Needs(pool_path="/data"), "warning", "SELinux and AppArmor"),
+    ("confinement", environment.Confinement(False, False), Needs(pool_path="/data"), "ok", "neither"),
+    ("clock", environment.Clock(True, False), REHEARSAL, "ok", "synchronised"),
+    ("clock", environment.Clock(False, True), REHEARSAL, "ok", "container"),
+    ("clock", environment.Clock(False, False), INSTALL, "warning", "chronyd"),
+    ("resolver", GOOD_RESOLVER, REHEARSAL, "ok", "9.9.9.9"),
+    ("resolver", resolving(hostname="new", hostname_by_nss=True), REHEARSAL, "ok", "new and localhost"),
+    ("resolver", resolving(hostname="new"), REHEARSAL, "warning", "own name new"),
+    ("resolver", resolving(hosts=(("127.0.1.1", "box"),)), REHEARSAL, "warning", "localhost is not"),
+    ("resolver", resolving(nameservers=()), REHEARSAL, "warning", "no name server"),
+    ("resolver", resolving(dead_nameservers=("127.0.0.53",)), REHEARSAL, "warning", "no one listens"),
+    ("resolver", resolving(nameservers=("192.168.126.1",)), REHEARSAL, "warning", "the lab's range"),
+    ("resolver", resolving(nameservers=("fe80::1%eth0",)), REHEARSAL, "ok", "fe80::1%eth0"),
+    (
+        "resolver",
+        resolving(hosts=(*GOOD_RESOLVER.hosts, ("192.0.2.1", "api.demo.example.test"))),
+        REHEARSAL,
+        "warning",
+        "shadows the lab's DNS: api.demo.example.test",
+    ),
+]
+
+
+@pytest.mark.parametrize(("check", "measured", "needs", "status", "text"), CASES)
+def test_judgement(check: str, measured: Any, needs: Needs, status: str, text: str) -> None:
+    verdict = JUDGES[check](measured, needs)
+    assert (verdict.status, text in f"{verdict.measured} {verdict.advice}") == (status, True), verdict
+    assert bool(verdict.advice) == (status != "ok")
+
+
+@pytest.mark.parametrize("check", JUDGES)
+def test_every_check_is_judged_both_ways(check: str) -> None:
+    statuses = {status for name, _, _, status, _ in CASES if name == check}
+    assert "ok" in statuses
+    assert statuses - {"ok"}

@@ -1,0 +1,83 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Needs, needs_from
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+PARAMS: dict[str, Any] = {
+    "name": "demo",
+    "domain": "demo.example.test",
+    "install": False,
+    "prepared": False,
+    "memory_mib": 1,
+    "vcpus": 1,
+    "disk_bytes": 1,
+    "storage_pool": {"name": "nometal-demo", "uuid": "u", "path": "/pool"},
+    "networks": [
+        {"name": "demo", "uuid": "u", "bridge": "b", "addresses": [{"cidr": "10.0.0.1/24", "gateway": "10.0.0.1"}]}
+    ],
+    "vms": [{"vm_name": "demo-master-0", "uuid": "u", "role": "control-plane"}],
+    "bridges": ["baremetal"],
+    "own_links": [],
+    "own_processes": [],
+    "ports": [{"address": "10.0.0.1", "port": 8000, "protocol": "tcp"}],
+    "qemu": "",
+}
+
+
+def test_the_models_lists_are_taken_as_they_are() -> None:
+    needs = needs_from(PARAMS)
+    assert [str(subnet) for subnet in needs.networks[0].subnets] == ["10.0.0.0/24"]
+    assert needs.vms[0].name == "demo-master-0"
+    assert list(map(str, needs.ports)) == ["10.0.0.1:8000/tcp", "10.0.0.1:53/tcp", "10.0.0.1:53/udp"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("networks", [{"name": "n", "uuid": "u"}], "networks[0]: bridge is missing"),
+        ("networks", [{"addresses": "10.0.0.0/24"}], "networks[0]: addresses is not a list"),
+        (
+            "networks",
+            [{"name": "n", "uuid": "u", "bridge": "b", "addresses": [{"cidr": "10.0.0.0/40"}]}],
+            "networks[0]: cidr '10.0.0.0/40' is not a network such as 192.168.126.0/24",
+        ),
+        ("networks", [{"name": "n", "uuid": "u", "bridge": "b", "addresses": ["x"]}], "networks[0]: cidr is missing"),
+        ("vms", [{"vm_name": "a"}], "vms[0]: uuid is missing"),
+        ("ports", [{"address": "here", "port": 1, "protocol": "tcp"}], "ports[0]: address 'here' is not an IP address"),
+        (
+            "ports",
+            [{"address": "::1", "port": 70000, "protocol": "tcp"}],
+            "ports[0]: port 70000 is not between 1 and 65535",
+        ),
+    ],
+)
+def test_bad_input_is_named(key: str, value: Any, message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        needs_from({**PARAMS, key: value})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "vm", "own"),
+    [
+        ("demo", "demo-x7k2p-bootstrap", True),
+        ("demo", "demo-2-x7k2p-bootstrap", False),
+        ("demo", "demo-x7k2p", False),
+        ("a-name-of-more-than-21-characters", "a-name-of-more-than-2-x7k2p-bootstrap", True),
+        ("", "-x7k2p-bootstrap", False),
+    ],
+)
+def test_the_installers_bootstrap_vm_is_known_by_its_name(name: str, vm: str, own: bool) -> None:
+    assert Needs(name=name).is_own_vm(vm) is own
+
+
+def test_the_bootstrap_vm_counts_only_for_an_installation() -> None:
+    assert (Needs(memory_mib=1024, vcpus=2).all_memory_mib, Needs(vcpus=2).all_vcpus) == (1024, 2)
+    assert (Needs(memory_mib=1024, install=True).all_memory_mib, Needs(vcpus=2, install=True).all_vcpus) == (7168, 6)
