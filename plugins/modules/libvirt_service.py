@@ -113,7 +113,7 @@ def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) ->
     current = host.read()
     started_by_us = current.running & set(memory.recall().get(TOPIC, {}))
     users = vms_of_others() if started_by_us else []
-    desired = LibvirtService(current.running - (set() if users else started_by_us))
+    desired = LibvirtService(current.running - (set() if users else started_by_us), lacks_driver=current.lacks_driver)
     return {**Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode), "kept_for": users}
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import lists_interfaces
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ SYSTEMD_BOOT_SERVICES = {
     "monolithic": ("libvirtd.service",),
     "modular": ("virtnetworkd.service", "virtqemud.service", "virtstoraged.service"),
 }
+INTERFACE_DRIVER = "libvirt/connection-driver/libvirt_driver_interface.so"
 DAEMONS = ("virtlogd", "libvirtd")
 PATIENCE = 30.0
 
@@ -49,6 +51,8 @@ class LibvirtService:
 
     running: frozenset[str]
     at_boot: frozenset[str] = frozenset()
+    # The daemon was started before its interface driver was installed, and has not loaded it.
+    lacks_driver: bool = False
 
 
 def plan(current: LibvirtService, desired: LibvirtService) -> Sequence[Step]:
@@ -56,6 +60,7 @@ def plan(current: LibvirtService, desired: LibvirtService) -> Sequence[Step]:
         *(Step("start", name) for name in sorted(desired.running - current.running)),
         *([Step("enable", Systemd.TARGET)] if desired.at_boot - current.at_boot else []),
         *([Step("disable", Systemd.TARGET)] if current.at_boot - desired.at_boot else []),
+        *([Step("restart", "libvirtd")] if current.lacks_driver and not desired.lacks_driver else []),
         *(Step("stop", name) for name in sorted(current.running - desired.running)),
     ]
 
@@ -78,7 +83,11 @@ class Systemd:
         # A service that runs without its socket unit has made the socket itself.
         states = _unit_properties([*sockets, *map(_service_of, sockets)])
         running = (name for name in sockets if "active" in states[name] + states[_service_of(name)])
-        return LibvirtService(running=frozenset(running), at_boot=frozenset(self._boot_parts()))
+        return LibvirtService(
+            running=frozenset(running),
+            at_boot=frozenset(self._boot_parts()),
+            lacks_driver=self._layout == "monolithic" and _lacks_driver(),
+        )
 
     def wanted(self) -> LibvirtService:
         return LibvirtService(running=frozenset(SYSTEMD_SOCKETS[self._layout]), at_boot=self.BOOT)
@@ -94,6 +103,8 @@ class Systemd:
             _run("systemctl", "daemon-reload")
         elif step.verb == "stop":
             _run("systemctl", "stop", step.target, _service_of(step.target))
+        elif step.verb == "restart":
+            _run("systemctl", "restart", f"{step.target}.service")
         else:
             _run("systemctl", "start", step.target)
 
@@ -118,19 +129,23 @@ class Daemons:
     """libvirt where no service manager runs, as in containers: nothing starts it at boot, each run of ours does."""
 
     def read(self) -> LibvirtService:
-        return LibvirtService(running=frozenset(name for name in DAEMONS if _pid_of(name)))
+        running = frozenset(name for name in DAEMONS if _pid_of(name))
+        return LibvirtService(running=running, lacks_driver=_lacks_driver())
 
     def wanted(self) -> LibvirtService:
         return LibvirtService(running=frozenset(DAEMONS))
 
     def apply(self, step: Step) -> None:
-        if step.verb == "start":
+        if step.verb in ("stop", "restart"):
+            self._stop(step.target)
+        if step.verb in ("start", "restart"):
             _run(step.target, "--daemon")
-            return
-        pid = _pid_of(step.target)
+
+    def _stop(self, daemon: str) -> None:
+        pid = _pid_of(daemon)
         if pid:
             os.kill(pid, signal.SIGTERM)
-            _wait_for(lambda: not _pid_of(step.target), f"{step.target} (process {pid}) does not stop")
+            _wait_for(lambda: not _pid_of(daemon), f"{daemon} (process {pid}) does not stop")
 
 
 def wait_until_it_answers() -> None:
@@ -140,6 +155,11 @@ def wait_until_it_answers() -> None:
 def _answers() -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(SOCKET)) == 0
+
+
+def _lacks_driver() -> bool:
+    installed = any(any(Path("/usr").glob(directory + INTERFACE_DRIVER)) for directory in ("lib*/", "lib/*/"))
+    return installed and _answers() and not lists_interfaces("qemu:///system")
 
 
 def _wait_for(condition: Callable[[], bool], complaint: str) -> None:

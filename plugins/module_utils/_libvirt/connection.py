@@ -48,3 +48,15 @@ def _open(uri: str) -> Any:
         if "No such file or directory" in text or "Connection refused" in text:
             raise NotThereYetError(f"Nothing answers for {uri} ({text}): {ROLE_HINT}.") from error
         raise OperatorError(f"libvirt at {uri} cannot be opened: {text}. Run as root, with `become: true`.") from error
+
+
+def lists_interfaces(uri: str) -> bool:
+    """Whether libvirt lists the host's interfaces, as the installer has it do: its driver for that may be missing."""
+    with connect(uri) as connection:
+        try:
+            connection.listAllInterfaces()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_NO_SUPPORT:
+                return False
+            raise
+    return True

@@ -41,8 +41,10 @@ def test_options_bear_the_name_of_the_role(role: Path) -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_families_have_the_same_data(role: Path) -> None:
-    keys = {path.name: set(load(path)) for path in (role / "vars").glob("[A-Z]*.yml")}
-    assert len(set(map(frozenset, keys.values()))) <= 1, keys
+    families = {path.stem: set(load(path)) for path in (role / "vars").glob("[A-Z]*.yml") if "-" not in path.stem}
+    assert len(set(map(frozenset, families.values()))) <= 1, families
+    for release in (role / "vars").glob("[A-Z]*-*.yml"):
+        assert set(load(release)) <= set.union(*families.values()), release.name
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)

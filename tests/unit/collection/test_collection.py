@@ -1,0 +1,50 @@
+"""What the collection promises as a whole, told from its files."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
+ROLES = sorted((ROOT / "roles").iterdir())
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_the_action_group_names_all_modules() -> None:
+    assert load(ROOT / "meta" / "runtime.yml")["action_groups"]["ipi"] == MODULES
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_a_test(module: str) -> None:
+    tests = (path for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__))
+    assert any(module in path.read_text(encoding="utf-8") for path in tests)
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_the_readmes_of_roles_are_those_of_their_argument_specs(role: Path) -> None:
+    spec = importlib.util.spec_from_file_location("role_readmes", ROOT / "scripts" / "role_readmes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    role_readmes = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(role_readmes)
+    assert (role / "README.md").read_text(encoding="utf-8") == role_readmes.readme(role), "run `make docs`"
+
+
+def test_the_link_of_the_checkout_leads_to_it() -> None:
+    assert (ROOT / "playbooks" / "collections" / "ansible_collections" / "nometal" / "ipi").resolve() == ROOT
+
+
+def test_site_runs_every_stage_once_and_the_doctor_first() -> None:
+    stages = [play["ansible.builtin.import_playbook"] for play in load(ROOT / "playbooks" / "site.yml")]
+    assert stages[0] == "doctor.yml"
+    assert len(stages) == len(set(stages))
+    alone = {"site.yml", "teardown.yml"}
+    assert set(stages) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
