@@ -1,0 +1,212 @@
+"""site.yml and teardown.yml from a controller, on hosts that have the packages already."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support import checkout, interruption, lab_host, snapshot
+from support.checkout import run_playbook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from subprocess import CompletedProcess
+
+    from support.lab_host import LabHost
+    from support.snapshot import Snapshot
+
+
+@pytest.fixture
+def host() -> Iterator[LabHost]:
+    with lab_host.start(layer="prepared") as started:
+        yield started
+
+
+def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
+    return run.returncode == 0 and re.search(rf"changed={changed} .*failed=0", run.stdout) is not None
+
+
+def changes(host: LabHost, before: Snapshot) -> str:
+    # Ansible keeps its ssh connection open for a while.
+    return snapshot.take(host).diff(before, without=["processes sshd*"])
+
+
+def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    before = snapshot.take(host)
+
+    foreseen = run_playbook("site", inventory, "--check", "--diff")
+    assert went_well(foreseen), foreseen.stdout
+    assert "define nometal-rehearsal" in foreseen.stdout
+    assert changes(host, before) == ""
+
+    done = run_playbook("site", inventory)
+    assert went_well(done), done.stdout
+    assert foreseen_changes(foreseen) == foreseen_changes(done)
+    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+
+    again = run_playbook("site", inventory)
+    assert went_well(again, changed="0"), again.stdout
+
+    host.reboot()
+    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    after_reboot = run_playbook("site", inventory)
+    assert went_well(after_reboot, changed="0"), after_reboot.stdout
+
+    removed = run_playbook("teardown", inventory)
+    assert went_well(removed), removed.stdout
+    assert changes(host, before) == ""
+    assert went_well(run_playbook("teardown", inventory), changed="0")
+
+
+def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
+    """The number of changes, as the recap tells it."""
+    return re.findall(r"changed=(\d+)", run.stdout)
+
+
+def test_killed_after_any_task_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
+    wrong = interruption.interrupt_everywhere(site(tmp_path), lambda: lab_host.start(layer="prepared"))
+    assert wrong == ""
+
+
+def test_killed_in_the_middle_of_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
+    wrong = interruption.interrupt_everywhere(
+        site(tmp_path), lambda: lab_host.start(layer="prepared"), points=interruption.changing_tasks, during=True
+    )
+    assert wrong == ""
+
+
+def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path) -> None:
+    def lab() -> LabHost:
+        started = lab_host.start(layer="prepared")
+        assert went_well(run_playbook("site", checkout.inventory(started, tmp_path)))
+        return started
+
+    teardown = interruption.Playbook(
+        lambda host: checkout.command("teardown", checkout.inventory(host, tmp_path)), directory=checkout.ROOT
+    )
+    assert interruption.interrupt_everywhere(teardown, lab, points=interruption.changing_tasks) == ""
+
+
+def site(tmp_path: Path) -> interruption.Playbook:
+    return interruption.Playbook(
+        lambda host: checkout.command("site", checkout.inventory(host, tmp_path)), directory=checkout.ROOT
+    )
+
+
+def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
+    before = snapshot.take(host)
+    first = checkout.inventory(host, tmp_path)
+    second = checkout.inventory(
+        host, tmp_path, name="other", machine_network={"cidr": "192.168.127.0/24", "bridge": "othermetal"}
+    )
+    assert went_well(run_playbook("site", first))
+    assert went_well(run_playbook("site", second))
+    assert went_well(run_playbook("teardown", first))
+    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-other"]
+    assert went_well(run_playbook("site", second), changed="0")
+    assert went_well(run_playbook("teardown", second))
+    assert changes(host, before) == ""
+
+
+def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHost, tmp_path: Path) -> None:
+    before = snapshot.take(host)
+    assert went_well(run_playbook("site", checkout.inventory(host, tmp_path)))
+    changed = checkout.inventory(
+        host, tmp_path, machine_network={"cidr": "10.9.0.0/24"}, nodes={"workers": {"count": 4}}
+    )
+    assert went_well(run_playbook("teardown", changed))
+    assert changes(host, before) == ""
+
+
+def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
+    """A pool, a VM and a network of somebody, and libvirt that somebody uses."""
+    host.run("mkdir -p /srv/mine && virsh pool-define-as mine dir --target /srv/mine && virsh pool-start mine")
+    host.run(["virsh", "define", "/dev/stdin"], input=SOMEBODYS_VM)
+    before = snapshot.take(host)
+    inventory = checkout.inventory(host, tmp_path)
+    assert went_well(run_playbook("site", inventory))
+    assert went_well(run_playbook("teardown", inventory))
+    assert changes(host, before) == ""
+
+
+SOMEBODYS_VM = """
+<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory>
+<os><type arch='x86_64'>hvm</type></os></domain>
+"""
+
+
+def test_libvirt_that_was_stopped_is_stopped_again(host: LabHost, tmp_path: Path) -> None:
+    host.run("systemctl disable --now libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket libvirtd.service")
+    before = snapshot.take(host)
+    inventory = checkout.inventory(host, tmp_path)
+    assert went_well(run_playbook("site", inventory))
+    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    host.reboot()
+    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    assert went_well(run_playbook("teardown", inventory))
+    assert changes(host, before) == ""
+
+
+def test_bad_input_changes_nothing_and_names_every_mistake(host: LabHost, tmp_path: Path) -> None:
+    before = snapshot.take(host)
+    inventory = checkout.inventory(
+        host, tmp_path, machine_netwrk={}, nodes={"control_plane": {"count": 1, "memory": "16GB"}}
+    )
+    refused = run_playbook("site", inventory)
+    assert refused.returncode != 0
+    for told in ("machine_netwrk: is no known key", "count: is 1", "memory: is '16GB'"):
+        assert told in refused.stdout
+    assert "Traceback" not in refused.stdout
+    assert changes(host, before) == ""
+
+
+def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path: Path) -> None:
+    host.run("mkdir /srv/theirs && virsh pool-define-as nometal-rehearsal dir --target /srv/theirs")
+    before = snapshot.take(host)
+    refused = run_playbook("site", checkout.inventory(host, tmp_path))
+    assert refused.returncode != 0
+    assert "nometal-rehearsal" in refused.stdout
+    assert changes(host, before) == ""
+
+
+def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHost, tmp_path: Path) -> None:
+    programs = Path(sys.executable).parent
+    build = [programs / "ansible-galaxy", "collection", "build", "--output-path", tmp_path]
+    subprocess.run(build, cwd=checkout.ROOT, check=True, capture_output=True)
+    [tarball] = tmp_path.glob("nometal-ipi-*.tar.gz")
+    install = [programs / "ansible-galaxy", "collection", "install", tarball, "--offline", "-p", tmp_path / "installed"]
+    subprocess.run(install, cwd=tmp_path, check=True, capture_output=True)
+    for playbook in ("site", "teardown"):
+        run = subprocess.run(
+            [programs / "ansible-playbook", f"nometal.ipi.{playbook}", "-i", checkout.inventory(host, tmp_path)],
+            cwd=tmp_path,
+            env={
+                "PATH": "/usr/bin:/bin",
+                "HOME": str(tmp_path),
+                "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "installed"),
+            },
+            check=False,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert went_well(run), run.stdout
+
+
+def test_it_works_under_ansible_runner(host: LabHost, tmp_path: Path) -> None:
+    """As AWX runs it: the project is the checkout, and events are read instead of a screen."""
+    runner = Path(sys.executable).with_name("ansible-runner")
+    (tmp_path / "project").symlink_to(checkout.ROOT)
+    arguments = ["--playbook", "playbooks/site.yml", "--inventory", str(checkout.inventory(host, tmp_path)), "--json"]
+    path = {**os.environ, "PATH": f"{runner.parent}:{os.environ['PATH']}"}
+    run = subprocess.run([runner, "run", tmp_path, *arguments], env=path, check=True, text=True, capture_output=True)
+    events = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    assert events[-1]["event"] == "playbook_on_stats"
+    assert events[-1]["event_data"]["failures"] == {}

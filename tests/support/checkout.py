@@ -1,0 +1,69 @@
+"""The checkout under test: put into a lab host as a new user has it, or run from here against one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from support.lab_host import LabHost
+
+ROOT = Path(__file__).parents[2]
+# In the tree of a developer, in no fresh checkout.
+NOT_IN_A_FRESH_ONE = (
+    ".venv",
+    ".git",
+    "build",
+    "__pycache__",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".pytest_cache",
+    ".hypothesis",
+)
+IN_HOST = "/root/ipi"
+MAKE_SECONDS = 600
+
+
+def put_into(host: LabHost) -> None:
+    host.copy_tree(ROOT, IN_HOST, exclude=NOT_IN_A_FRESH_ONE)
+
+
+def make(host: LabHost, target: str, *arguments: str) -> str:
+    """`make TARGET` in the host's checkout; returns what it printed."""
+    command = ["sh", "-c", 'cd "$0" && exec make --no-print-directory "$@" 2>&1', IN_HOST, target, *arguments]
+    return host.run(command, timeout=MAKE_SECONDS).stdout
+
+
+def inventory(host: LabHost, below: Path, lab: str = "rehearsal", **spec: Any) -> Path:
+    """An inventory of one hypervisor, a lab host, with a shipped lab; `spec` replaces keys of its lab_spec."""
+    directory = below / f"{host.name}-{spec.get('name', lab)}"
+    (directory / "group_vars" / "all").mkdir(parents=True, exist_ok=True)
+    hosts = {"hypervisors": {"hosts": {"hypervisor": host.inventory_variables()}}}
+    (directory / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
+    shipped = yaml.safe_load((ROOT / "inventory" / lab / "group_vars" / "all" / "lab.yml").read_text(encoding="utf-8"))
+    changed = {"lab_spec": {**shipped["lab_spec"], **spec}}
+    (directory / "group_vars" / "all" / "lab.yml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+    return directory
+
+
+def command(playbook: str, inventory_of_host: Path, *arguments: str) -> list[str]:
+    program = str(Path(sys.executable).with_name("ansible-playbook"))
+    return [program, f"playbooks/{playbook}.yml", "-i", str(inventory_of_host), *arguments]
+
+
+def run_playbook(playbook: str, inventory_of_host: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it from here, as from a controller; whether it went well is in the result."""
+    return subprocess.run(
+        command(playbook, inventory_of_host, *arguments),
+        cwd=ROOT,
+        check=False,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        timeout=MAKE_SECONDS,
+    )

@@ -1,0 +1,40 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tests of the model have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+
+TREE = Path(__file__).resolve().parents[3]
+INVENTORIES = ("rehearsal", "compact", "ha")
+
+
+def spec_of(text: str) -> dict[str, Any]:
+    """A specification written as an operator writes it; its name may be left out."""
+    return {"name": "ha", **(yaml.safe_load(text) or {})}
+
+
+def model_of(text: str) -> dict[str, Any]:
+    return lab_model(spec_of(text))
+
+
+def errors_of(lab_spec: object) -> list[str]:
+    try:
+        lab_model(lab_spec)
+    except LabSpecError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+def shipped(inventory: str) -> dict[str, Any]:
+    text = (TREE / "inventory" / inventory / "group_vars/all/lab.yml").read_text()
+    lab_spec: dict[str, Any] = yaml.safe_load(text)["lab_spec"]
+    return lab_spec
