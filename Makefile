@@ -30,10 +30,11 @@ test-lint test-types test-sanity test-unit test-integration test-molecule test-e
 	@tests/run $*
 
 bench: $(VENV)/.test ## Measure, as ratios within one run
-	@for bench in tests/bench/bench_*.py; do $(VENV)/bin/python "$$bench" || exit 1; done
+	@for bench in tests/bench/bench_*.py; do PYTHONPATH=playbooks/collections $(VENV)/bin/python "$$bench" || exit 1; done
 
 docs: $(VENV)/.test ## Write anew what is generated: the reference of lab_spec and the roles' READMEs
-	$(VENV)/bin/python tests/support/lab_reference.py
+	$(VENV)/bin/python scripts/lab_reference.py
+	$(VENV)/bin/python scripts/role_readmes.py
 
 clean: ## Remove the virtualenv and what the tests have built
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis

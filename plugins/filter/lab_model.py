@@ -14,13 +14,19 @@ description:
   - Names, UUIDs, MACs, addresses, BMC addresses and disk serial numbers follow from the specification alone.
     The same specification always gives the same model, on any machine.
   - The model holds no secret.
-positional: _input
+positional: _input, hypervisors
 options:
   _input:
     description:
       - The specification. Its keys are described in C(docs/lab_spec.md) of this collection.
     type: dict
     required: true
+  hypervisors:
+    description:
+      - The hosts that carry the lab, by inventory name. C(lab_spec.hypervisors) need not name them then.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -39,7 +45,7 @@ _value:
   type: dict
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -48,9 +54,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
 
 
-def _lab_model(lab_spec: object) -> dict[str, Any]:
+def _lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, Any]:
     try:
-        return lab_model(lab_spec)
+        return lab_model(lab_spec, hypervisors)
     except LabSpecError as error:
         raise AnsibleFilterError(str(error)) from error
 

@@ -17,6 +17,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec import LabSp
 @dataclass(frozen=True)
 class Draft:
     spec: LabSpec
+    inventory: tuple[str, ...] = ()
+    """Hosts of the inventory's group hypervisors, where it is known."""
 
     @cached_property
     def identity(self) -> Identity:

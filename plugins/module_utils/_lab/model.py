@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.draft import Draft
@@ -13,24 +14,35 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.lab import Lab, p
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_networks import networks, veth_pairs
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_nodes import bmc, nodes, totals
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.pinned import release
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import plain_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError, Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import can_be_planned, judge
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.schema import UNREADABLE
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec import LAB_SPEC
 
 
-def lab_model(lab_spec: object) -> dict[str, Any]:
-    """The model of a lab in JSON's own types; LabSpecError names everything that is wrong with the specification."""
+def lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, Any]:
+    """The model of a lab in JSON's own types; LabSpecError names everything that is wrong with the specification.
+
+    hypervisors: the hosts that carry the lab, by inventory name; those of the specification when left out.
+    """
     problems = Problems.none()
-    spec = LAB_SPEC.parse(lab_spec, "", problems)
+    inventory = tuple(plain_text(name) for name in hypervisors)
+    spec = LAB_SPEC.parse(_with_hypervisors(lab_spec, inventory), "", problems)
     if spec is UNREADABLE:
         raise LabSpecError(problems.found)
-    draft = Draft(spec)
+    draft = Draft(spec, inventory)
     judge(draft, problems)
     lab = planned(draft, problems) if can_be_planned(problems) else None
     if lab is None:
         raise LabSpecError(problems.found)
     return _model(lab)
+
+
+def _with_hypervisors(lab_spec: object, inventory: tuple[str, ...]) -> object:
+    if not inventory or not isinstance(lab_spec, Mapping) or lab_spec.get("hypervisors") is not None:
+        return lab_spec
+    return {**lab_spec, "hypervisors": list(inventory)}
 
 
 def _model(lab: Lab) -> dict[str, Any]:

@@ -90,7 +90,11 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "ports": ports,
         "host": str(_bmc_host(lab)),
         "listen": listen,
-        "endpoints": [{"address": address, "port": port} for address in listen for port in ports],
+        "endpoints": [
+            {"address": address, "port": port, "protocol": "udp" if own.protocol == "ipmi" else "tcp"}
+            for address in listen
+            for port in ports
+        ],
         "url": None if own.protocol == "ipmi" else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
     }
 

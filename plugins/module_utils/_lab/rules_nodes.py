@@ -58,6 +58,9 @@ def hypervisors(lab: Draft) -> Iterator[Problem]:
     for name in dict.fromkeys(spec.hypervisors):
         if spec.hypervisors.count(name) > 1:
             yield Problem("hypervisors", f"holds {name} more than once; once is right")
+    if lab.inventory and set(spec.hypervisors) != set(lab.inventory):
+        right = f"the inventory's group hypervisors has {', '.join(lab.inventory)}; leave the key out, or name these"
+        yield Problem("hypervisors", f"is {', '.join(spec.hypervisors)}, and {right}")
     for name, override in spec.nodes.overrides.items():
         if override.hypervisor and override.hypervisor not in spec.hypervisors:
             right = f"one of lab_spec.hypervisors is right: {', '.join(spec.hypervisors)}"

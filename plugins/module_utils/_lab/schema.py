@@ -54,10 +54,10 @@ class Key:
 
 def key(kind: Kind, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
     about = Key("", kind, meaning, default, derived, required)
-    if required and default is None:
-        return field(metadata={"key": about})
     typed = None if default is None else _typed(kind, default)
-    return field(metadata={"key": about}, default_factory=lambda: typed)
+    fallback: dict[str, Any] = {} if required and default is None else {"default_factory": lambda: typed}
+    # pylint wants field() inside a dataclass; key() is what our declarations say there instead.
+    return field(metadata={"key": about}, **fallback)  # pylint: disable=invalid-field-call
 
 
 def _typed(kind: Kind, default: Any) -> Any:

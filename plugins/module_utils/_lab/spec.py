@@ -170,7 +170,8 @@ class LabSpec:
     base_domain: str = key(kinds.DOMAIN, "The cluster's domain is `<name>.<base_domain>`.", default="lab.example.test")
     hypervisors: tuple[str, ...] = key(
         ListOf(kinds.INVENTORY_NAME, 1, 100),
-        "Hosts that carry the nodes, by inventory name.",
+        "Hosts that carry the nodes, by inventory name. All nodes are on the first, unless told otherwise.",
+        derived="the inventory's group `hypervisors`",
         default=["hypervisor"],
     )
     machine_network: MachineNetwork = key(Section(MachineNetwork), "The network the nodes live in.", default={})

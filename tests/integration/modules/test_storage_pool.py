@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import private_libvirtd
-from support.modules import run_module
+from support.modules import run_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
 
 
 def pool(libvirtd: PrivateLibvirtd, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
-    return run_module(libvirtd, "storage_pool", arguments, **options)
+    return run_beside(libvirtd, "storage_pool", arguments, **options)
 
 
 def pools(libvirtd: PrivateLibvirtd) -> list[str]:

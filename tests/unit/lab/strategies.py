@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 from hypothesis import strategies as st
-from support.lab_reference import EXAMPLE
+from lab_reference import EXAMPLE
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.addresses import OneOrTwo
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.scalars import Choice, Whole, YesNo

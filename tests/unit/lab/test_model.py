@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from unit.lab.samples import errors_of, model_of
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+
 V6 = "machine_network: {cidr_v6: 'fd00:1::/64'}"
 DUAL = "machine_network: {cidr: 192.168.126.0/24, cidr_v6: 'fd00:1::/64'}"
 PXE = "provisioning_network: {}\nbmc: {protocol: ipmi}"
@@ -168,8 +171,8 @@ def test_pxe_by_redfish_without_tls() -> None:
     uuid = lab["nodes"][0]["uuid"]
     assert lab["nodes"][0]["bmc"]["address"] == f"redfish+http://192.168.126.1:9000/redfish/v1/Systems/{uuid}"
     assert lab["bmc"]["endpoints"] == [
-        {"address": "192.168.126.1", "port": 9000},
-        {"address": "172.22.0.1", "port": 9000},
+        {"address": "192.168.126.1", "port": 9000, "protocol": "tcp"},
+        {"address": "172.22.0.1", "port": 9000, "protocol": "tcp"},
     ]
 
 
@@ -265,6 +268,21 @@ def test_everything_derived_can_be_pinned() -> None:
     assert [disk["size_bytes"] for disk in pinned["disks"]] == [10 * 1024**3, 1024**4]
     assert [disk["rotational"] for disk in pinned["disks"]] == [False, True]
     assert node(lab, "worker-0")["ips"] == ["192.168.126.30"]
+
+
+def test_the_inventory_names_the_hypervisors_where_the_specification_does_not() -> None:
+    lab = lab_model({"name": "ha"}, ["big-box"])
+    assert lab["hypervisors"] == ["big-box"]
+    assert {item["hypervisor"] for item in lab["nodes"]} == {"big-box"}
+    here, there = lab_model({"name": "ha"}), lab
+    assert [item["uuid"] for item in here["nodes"]] == [item["uuid"] for item in there["nodes"]]
+
+
+def test_inventory_and_specification_must_name_the_same_hypervisors() -> None:
+    with pytest.raises(LabSpecError) as caught:
+        lab_model({"name": "ha", "hypervisors": ["one", "two"]}, ["one", "three"])
+    right = "the inventory's group hypervisors has one, three; leave the key out, or name these"
+    assert str(caught.value).splitlines()[1:] == [f"- lab_spec.hypervisors: is one, two, and {right}"]
 
 
 def test_totals_by_hypervisor() -> None:

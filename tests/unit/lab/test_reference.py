@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]  # ships without types
+import lab_reference
 import pytest
 import yaml
-from support import lab_reference
 from unit.lab.samples import INVENTORIES, TREE, errors_of
 
 

@@ -1,0 +1,97 @@
+"""host_memory and libvirt_service on lab hosts, with and without systemd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import checkout, lab_host
+from support.modules import run_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.lab_host import LabHost
+
+ANSWERS = "virsh --connect qemu:///system --quiet uri"
+
+
+@pytest.fixture(params=["systemd", "none"])
+def host(request: pytest.FixtureRequest) -> Iterator[LabHost]:
+    with lab_host.start(layer="prepared", init=request.param) as started:
+        yield started
+
+
+def stop_libvirt(host: LabHost) -> None:
+    if host.facts["init"] == "systemd":
+        host.run("systemctl stop libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket")
+
+
+def service(inventory: Path, state: str, *, check_mode: bool = False) -> dict[str, Any]:
+    return run_on(inventory, "libvirt_service", {"state": state}, check_mode=check_mode)
+
+
+def test_libvirt_is_started_and_put_back(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    stop_libvirt(host)
+    assert host.run(ANSWERS, check=False).returncode != 0
+
+    foreseen = service(inventory, "started", check_mode=True)
+    assert foreseen["changed"]
+    assert host.run(ANSWERS, check=False).returncode != 0
+    started = service(inventory, "started")
+    assert started["steps"] == foreseen["steps"]
+    assert host.run(ANSWERS).returncode == 0
+    for check_mode in (True, False):
+        assert service(inventory, "started", check_mode=check_mode)["steps"] == []
+
+    foreseen = service(inventory, "restored", check_mode=True)
+    assert host.run(ANSWERS).returncode == 0
+    restored = service(inventory, "restored")
+    assert restored["steps"] == foreseen["steps"] != []
+    assert host.run(ANSWERS, check=False).returncode != 0
+    for check_mode in (True, False):
+        assert service(inventory, "restored", check_mode=check_mode)["steps"] == []
+
+
+def test_libvirt_is_left_running_for_vms_of_others(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    stop_libvirt(host)
+    service(inventory, "started")
+    xml = "<domain type='qemu'><name>mine</name><memory>65536</memory><os><type arch='x86_64'>hvm</type></os></domain>"
+    host.run(["virsh", "define", "/dev/stdin"], input=xml)
+    restored = service(inventory, "restored")
+    assert restored["kept_for"] == ["mine"]
+    assert host.run(ANSWERS).returncode == 0
+
+
+def test_a_daemon_killed_is_started_again(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    service(inventory, "started")
+    host.run("kill -KILL $(cat /run/libvirtd.pid)", check=False)
+    service(inventory, "started")
+    assert host.run(ANSWERS).returncode == 0
+
+
+def test_notes_are_kept_first_come(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    first = {"notes": {"kvm_device": {"mode": "0600"}}}
+
+    foreseen = run_on(inventory, "host_memory", first, check_mode=True)
+    assert foreseen["changed"]
+    assert run_on(inventory, "host_memory", {})["notes"] == {}
+    noted = run_on(inventory, "host_memory", first)
+    assert noted["shown_diff"] == foreseen["shown_diff"] != ""
+    assert not run_on(inventory, "host_memory", first)["changed"]
+
+    later = {"notes": {"kvm_device": {"mode": "0660"}}}
+    assert not run_on(inventory, "host_memory", later)["changed"]
+    assert run_on(inventory, "host_memory", {})["notes"] == first["notes"]
+
+
+def test_a_damaged_memory_is_told(host: LabHost, tmp_path: Path) -> None:
+    host.write("/var/lib/nometal/host.json", "{")
+    told = run_on(checkout.inventory(host, tmp_path), "host_memory", {})
+    assert told["failed"]
+    assert "host.json, which remembers what the host was like before, cannot be read" in told["msg"]
