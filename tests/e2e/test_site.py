@@ -33,8 +33,7 @@ def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
 
 
 def changes(host: LabHost, before: Snapshot) -> str:
-    # Ansible keeps its ssh connection open for a while.
-    return snapshot.take(host).diff(before, without=["processes sshd*"])
+    return snapshot.take(host).diff(before)
 
 
 def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""What /proc tells about processes: no state file is needed that a killed run could leave."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def all_pids() -> Iterator[int]:
+    for name in os.listdir("/proc"):  # noqa: PTH208 - three times as fast as iterdir, and read in polling loops
+        if name.isdigit():
+            yield int(name)
+
+
+def command_line(pid: int) -> list[str]:
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return []
+    return raw.decode(errors="replace").split("\0")[:-1]
+
+
+def status(pid: int) -> dict[str, str]:
+    """The lines of /proc/<pid>/status; nothing for a process that has ended."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return {}
+    return {key: value.strip() for key, _colon, value in (line.partition(":") for line in text.splitlines())}
+
+
+def parent(pid: int) -> int:
+    return int(status(pid).get("PPid", "0"))
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The parent, its parent, and so on."""
+    while pid > 1:
+        pid = parent(pid)
+        if pid > 0:
+            yield pid
+
+
+def descendants(pid: int) -> list[int]:
+    """Children, their children, and so on, parents before their children."""
+    children: dict[int, list[int]] = {}
+    for candidate in all_pids():
+        children.setdefault(parent(candidate), []).append(candidate)
+    found = [pid]
+    for known in found:
+        found.extend(children.get(known, []))
+    return found[1:]
+
+
+def is_namespace_init(pid: int) -> bool:
+    """Is this the first process of a pid namespace below ours?"""
+    numbers = status(pid).get("NSpid", "").split()
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def in_same_pid_namespace(one: int, other: int) -> bool:
+    return Path(f"/proc/{one}/ns/pid").stat().st_ino == Path(f"/proc/{other}/ns/pid").stat().st_ino
