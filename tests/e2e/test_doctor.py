@@ -95,7 +95,7 @@ def test_a_kvm_that_cannot_run_a_guest_is_enough_for_a_rehearsal_only(host: LabH
     assert rehearsal.returncode == 0, rehearsal.stdout
     assert finding(rehearsal.stdout, "kvm").startswith("warning ")
 
-    real = {**INSTALL, "nodes": {"control_plane": {"count": 3, **REAL_SIZE}}}
+    real: dict[str, Any] = {**INSTALL, "nodes": {"control_plane": {"count": 3, **REAL_SIZE}}}
     refused = run_playbook("doctor", checkout.inventory(host, tmp_path, **real))
     assert refused.returncode != 0
     assert finding(refused.stdout, "kvm").startswith("BLOCKER ")

@@ -177,11 +177,13 @@ def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path:
 
 def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHost, tmp_path: Path) -> None:
     programs = Path(sys.executable).parent
-    build = [programs / "ansible-galaxy", "collection", "build", "--output-path", tmp_path]
-    subprocess.run(build, cwd=checkout.ROOT, check=True, capture_output=True)
+    galaxy = [str(programs / "ansible-galaxy"), "collection"]
+    subprocess.run(
+        [*galaxy, "build", "--output-path", str(tmp_path)], cwd=checkout.ROOT, check=True, capture_output=True
+    )
     [tarball] = tmp_path.glob("nometal-ipi-*.tar.gz")
-    install = [programs / "ansible-galaxy", "collection", "install", tarball, "--offline", "-p", tmp_path / "installed"]
-    subprocess.run(install, cwd=tmp_path, check=True, capture_output=True)
+    install = ["install", str(tarball), "--offline", "--collections-path", str(tmp_path / "installed")]
+    subprocess.run([*galaxy, *install], cwd=tmp_path, check=True, capture_output=True)
     for playbook in ("site", "teardown"):
         run = subprocess.run(
             [programs / "ansible-playbook", f"nometal.ipi.{playbook}", "-i", checkout.inventory(host, tmp_path)],

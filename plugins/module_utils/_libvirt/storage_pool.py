@@ -14,7 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 try:
     from lxml import etree
 except ImportError:  # connect() has said so by the time that anything here runs
-    etree = None
+    etree = None  # type: ignore[assignment]  # mypy takes the name for the module alone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
