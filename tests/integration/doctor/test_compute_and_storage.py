@@ -97,12 +97,9 @@ def test_the_pool_and_the_installer_on_one_file_system(examine: Examine) -> None
 
 
 def test_nothing_stays_behind(examine: Examine) -> None:
-    before = "find /var/lib/libvirt /etc/libvirt /tmp /run > /dev/shm/before 2>/dev/null"
-    after = "find /var/lib/libvirt /etc/libvirt /tmp /run > /dev/shm/after 2>/dev/null"
+    look = "find /var/lib/libvirt /etc/libvirt /dev/shm/temporary"
     compare = (
-        f"sh -c '{before}; \"$@\" > /dev/shm/out; {after}; diff /dev/shm/before /dev/shm/after >&2; cat /dev/shm/out'"
+        f'sh -c \'mkdir /dev/shm/temporary; {look} > /dev/shm/before; TMPDIR=/dev/shm/temporary "$@" > /dev/shm/out; '
+        f"{look} | diff /dev/shm/before - >&2; cat /dev/shm/out'"
     )
-    assert (
-        examine("mount -t tmpfs tmpfs /tmp; mount -t tmpfs tmpfs /dev/shm", wrapper=f"{compare} --").result["changed"]
-        is False
-    )
+    assert examine("mount -t tmpfs tmpfs /dev/shm", wrapper=f"{compare} --").result["changed"] is False
