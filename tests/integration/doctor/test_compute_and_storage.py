@@ -100,6 +100,6 @@ def test_nothing_stays_behind(examine: Examine) -> None:
     look = "find /var/lib/libvirt /etc/libvirt /dev/shm/temporary"
     compare = (
         f'sh -c \'mkdir /dev/shm/temporary; {look} > /dev/shm/before; TMPDIR=/dev/shm/temporary "$@" > /dev/shm/out; '
-        f"{look} | diff /dev/shm/before - >&2; cat /dev/shm/out'"
+        f"{look} | diff /dev/shm/before - >&2 && cat /dev/shm/out'"
     )
     assert examine("mount -t tmpfs tmpfs /dev/shm", wrapper=f"{compare} --").result["changed"] is False
