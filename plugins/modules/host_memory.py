@@ -14,17 +14,8 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.reconciled
   - nometal.ipi.host_memory
-attributes:
-  check_mode:
-    support: full
-    description: Writes nothing and returns what would be remembered.
-  diff_mode:
-    support: full
-    description: Shows the notes before and after.
-  idempotent:
-    support: full
-    description: The same notes again change nothing.
 options:
   notes:
     description: By topic, the things that are about to be changed, each with its present value.

@@ -16,17 +16,8 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.reconciled
   - nometal.ipi.host_memory
-attributes:
-  check_mode:
-    support: full
-    description: Changes nothing and reports what would be changed.
-  diff_mode:
-    support: full
-    description: Shows what runs before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 options:
   layout:
     description:

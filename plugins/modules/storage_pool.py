@@ -15,17 +15,8 @@ description:
     never touched, nor is a directory that held anything before it became the pool's.
 author:
   - nometal.ipi contributors (@nometal)
-attributes:
-  check_mode:
-    support: full
-    description: Changes nothing and reports what would be changed, also on a host without libvirt.
-  diff_mode:
-    support: full
-    description: Shows the pool before and after.
-  idempotent:
-    support: full
-    description: A second run changes nothing.
 extends_documentation_fragment:
+  - nometal.ipi.reconciled
   - nometal.ipi.libvirt
 options:
   name:
