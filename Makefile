@@ -5,7 +5,6 @@ ARGS ?=
 PYTHON ?= python3
 VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
-COLLECTION := playbooks/collections/ansible_collections/nometal/ipi
 
 .DEFAULT_GOAL := help
 .PHONY: help lab doctor teardown docs clean
@@ -40,16 +39,17 @@ clean: ## Remove the virtualenv and what the tests have built
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Virtualenvs. A marker file says what has been installed, and from which list.
-$(VENV)/bin/python:
-	./scripts/make-venv $(PYTHON) $(VENV)
-
-$(VENV)/.lab: requirements.txt | $(VENV)/bin/python
-	@echo "Installing Ansible into $(VENV)"
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
+$(VENV)/.made:
+	@./scripts/make-venv $(PYTHON) $(VENV)
 	@touch $@
 
-$(VENV)/.test: requirements.txt requirements-test.txt tests/system-packages.txt | $(VENV)/bin/python
+$(VENV)/.lab: requirements.txt $(VENV)/.made
+	@echo "Installing Ansible into $(VENV)"
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@touch $@
+
+$(VENV)/.test: requirements.txt requirements-test.txt tests/system-packages.txt $(VENV)/.made
 	@echo "Installing the tests' tools into $(VENV), in a minute or two"
-	./scripts/install-system-packages tests/system-packages.txt
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-test.txt
+	@./scripts/install-system-packages tests/system-packages.txt
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement requirements-test.txt
 	@touch $@

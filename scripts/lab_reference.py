@@ -61,7 +61,8 @@ This is a lab of three control plane nodes, `control-plane-0` to `control-plane-
 API at `api.demo.lab.example.test`. See everything that was derived with
 
 ```console
-ansible hypervisors -i inventory/demo -m ansible.builtin.debug -a 'msg={{ lab_spec | nometal.ipi.lab_model }}'
+ansible hypervisors -i inventory/demo -m ansible.builtin.debug -a var=lab \\
+  -e @playbooks/vars/lab.yml --playbook-dir playbooks
 ```
 
 What is wrong with a specification is said all at once, each error with its key, before anything is changed.

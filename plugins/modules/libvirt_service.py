@@ -52,9 +52,15 @@ steps:
   type: list
   elements: str
   sample: [start libvirtd.socket, enable nometal-libvirt.target]
+vms:
+  description: VMs that are defined. libvirt had better stay installed for them.
+  returned: when O(state=restored)
+  type: list
+  elements: str
+  sample: []
 kept_for:
-  description: VMs for whose sake libvirt was left running.
-  returned: success
+  description: Those of them for whose sake libvirt was left running, although O(state=started) has started it.
+  returned: when O(state=restored)
   type: list
   elements: str
   sample: []
@@ -97,15 +103,19 @@ def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> d
     result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
     if not check_mode:
         wait_until_it_answers()
-    return {**result, "kept_for": []}
+    return result
 
 
 def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
     current = host.read()
     started_by_us = current.running & set(memory.recall().get(TOPIC, {}))
-    users = vms_of_others() if started_by_us else []
-    desired = LibvirtService(current.running - (set() if users else started_by_us), lacks_driver=current.lacks_driver)
-    return {**Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode), "kept_for": users}
+    vms = vms_of_others()
+    desired = LibvirtService(current.running - (set() if vms else started_by_us), lacks_driver=current.lacks_driver)
+    return {
+        **Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode),
+        "vms": vms,
+        "kept_for": vms if started_by_us else [],
+    }
 
 
 def vms_of_others() -> list[str]:

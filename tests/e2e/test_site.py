@@ -29,7 +29,10 @@ def host() -> Iterator[LabHost]:
 
 
 def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
-    return run.returncode == 0 and re.search(rf"changed={changed} .*failed=0", run.stdout) is not None
+    return (
+        run.returncode == 0
+        and re.search(rf"^hypervisor .* changed={changed} .*failed=0", run.stdout, re.MULTILINE) is not None
+    )
 
 
 def changes(host: LabHost, before: Snapshot) -> str:
@@ -66,7 +69,7 @@ def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -
 
 def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
     """The number of changes, as the recap tells it."""
-    return re.findall(r"changed=(\d+)", run.stdout)
+    return re.findall(r"^hypervisor .* changed=(\d+)", run.stdout, re.MULTILINE)
 
 
 def test_killed_after_any_task_it_is_completed_by_the_next_run(tmp_path: Path) -> None:

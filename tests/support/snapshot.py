@@ -51,6 +51,7 @@ MADE_BY_PACKAGES = (
     *("files /etc/ca-certificates.conf", "files /etc/ssl/certs/*", "files /etc/pam.d/common-*", "files /etc/networks"),
     *("files /etc/sgml/*", "files /etc/xml/*", "files /usr/local/share/sgml*", "files /usr/local/share/xml*"),
     *("files /etc/apparmor.d/local*", "files /usr/lib/python3*", "files /usr/share/*", "files /var/lib/*"),
+    "files /usr/lib/udev/hwdb.bin",  # made by udev's own package script
     *("libvirt nwfilter *", "libvirt network default", "files /etc/libvirt/*"),  # libvirt's packages bring them
 )
 

@@ -46,6 +46,7 @@ EXAMINATIONS = (
     Examination("kvm_access", kvm.measure_kvm_access, kvm.judge_kvm_access),
     Examination("cpu", compute.measure_cpus, compute.judge_cpus),
     Examination("memory", compute.measure_memory, compute.judge_memory),
+    Examination("pool_directory", storage.measure_pool_directory, storage.judge_pool_directory),
     Examination("pool_space", storage.measure_storage, storage.judge_pool_space),
     Examination("installer_space", storage.measure_storage, storage.judge_installer_space),
     Examination("fsync", storage.measure_sync_latency, storage.judge_sync_latency),

@@ -12,6 +12,7 @@ from .needs import Needs
 from .verdict import Verdict, ok, warning
 
 NAMESERVERS_READ = 3  # glibc's limit
+NO_NAMESERVER = "/etc/resolv.conf names no name server"
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ def _listens(server: str) -> bool:
 
 def judge_resolver(found: Resolver, needs: Needs) -> Verdict:
     troubles = _troubles(found, needs)
+    if troubles == [NO_NAMESERVER]:
+        advice = "The host has no name server: set one in its network configuration, or in /etc/resolv.conf."
+        return warning(NO_NAMESERVER, advice)
     if troubles:
         return warning("; ".join(troubles), "Put it right in /etc/hosts or in the resolver's own configuration.")
     return ok(f"{found.hostname} and localhost are known; name servers: {', '.join(found.nameservers)}")
@@ -87,7 +91,7 @@ def _troubles(found: Resolver, needs: Needs) -> list[str]:
             f"the host's own name {found.hostname} is not in /etc/hosts",
             found.hostname not in known and not found.hostname_by_nss,
         ),
-        ("/etc/resolv.conf names no name server", not found.nameservers),
+        (NO_NAMESERVER, not found.nameservers),
         (f"no one listens on name server {', '.join(found.dead_nameservers)}", bool(found.dead_nameservers)),
         (f"/etc/resolv.conf sends everything to the lab's range ({', '.join(in_lab)})", bool(in_lab)),
         (f"/etc/hosts shadows the lab's DNS: {', '.join(shadows[:4])}", bool(shadows)),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import libvirt_files
 from .host import GIB, gib, names_in, nearest_existing
 from .needs import Needs
 from .verdict import Verdict, blocker, ok, warning
@@ -27,6 +28,51 @@ RECORD = bytes(2300)
 RECORDS = 400
 SECONDS = 1.5
 ETCD_P99_MS = 10.0
+
+
+ABSENT, DIRECTORY, LINK, OTHER = "absent", "directory", "link", "other"
+
+
+@dataclass(frozen=True)
+class PoolDirectory:
+    """What is at the pool's path, and the UUIDs of libvirt's pools."""
+
+    kind: str
+    entries: int
+    pools: tuple[str, ...]
+
+
+def measure_pool_directory(needs: Needs) -> PoolDirectory:
+    path = Path(needs.pool_path)
+    kind = _kind_of(path)
+    return PoolDirectory(
+        kind=kind,
+        entries=len({*names_in(path)} - {"lost+found"}) if kind == DIRECTORY else 0,
+        pools=tuple(thing.uuid for thing in libvirt_files.objects() if thing.kind == "pool"),
+    )
+
+
+def _kind_of(path: Path) -> str:
+    if path.is_symlink():
+        return LINK
+    if not path.exists():
+        return ABSENT
+    return DIRECTORY if path.is_dir() else OTHER
+
+
+def judge_pool_directory(found: PoolDirectory, needs: Needs) -> Verdict:
+    path, elsewhere = needs.pool_path, "or name another directory in lab_spec.storage_pool.path."
+    if not needs.pool.name:
+        return ok("no pool asked for")
+    if needs.pool.uuid in found.pools:
+        return ok(f"{path} is this lab's")
+    if found.kind in (LINK, OTHER):
+        what = "a symbolic link" if found.kind == LINK else "no directory"
+        return blocker(f"{path} is {what}", f"Remove it, {elsewhere}")
+    if found.entries:
+        strangers = "1 entry that is" if found.entries == 1 else f"{found.entries} entries that are"
+        return blocker(f"{path} holds {strangers} not this lab's", f"Empty it, {elsewhere}")
+    return ok(f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}")
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Systemd:
             _run("systemctl", "daemon-reload")
             _run("systemctl", "enable", self.TARGET)
         elif step.verb == "disable":
-            _run("systemctl", "disable", self.TARGET)
+            _run("systemctl", "disable", "--now", self.TARGET)
             self.UNIT.unlink()
             _run("systemctl", "daemon-reload")
         elif step.verb == "stop":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ class HostMemory:
             return {}
         except (OSError, ValueError) as error:
             raise OperatorError(
-                f"{self.path}, which remembers what the host was like before, cannot be read: {error}"
+                f"{self.path}, which remembers what the host was like before, cannot be read: {error}. "
+                "Repair it; or remove it, and what it says is then not put back."
             ) from error
 
     def with_notes(self, notes: Notes) -> Notes:
@@ -46,5 +48,8 @@ class HostMemory:
             return
         draft = self.path.with_suffix(".new")
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(memory, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(memory, indent=2, sort_keys=True) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut could leave the new name with nothing in it
         draft.replace(self.path)

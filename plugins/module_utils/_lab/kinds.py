@@ -27,6 +27,7 @@ INTERFACE_PATTERN = "[A-Za-z0-9][-A-Za-z0-9_.]*"
 MAC_PATTERN = "[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}"
 MAC_PREFIX_PATTERN = "[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){0,4}"
 INVENTORY_NAME_PATTERN = "[A-Za-z0-9_][-A-Za-z0-9_.]*"
+PATH_PATTERN = r"(/(?!\.{1,2}(/|$))[^/]+)+"
 SIZE_PATTERN = r"([0-9]{1,12})(\.[0-9]{1,6})?[ ]?(KiB|MiB|GiB|TiB)"
 VERSION_PATTERN = r"((stable|fast|candidate|eus|latest)-)?([0-9]{1,3})\.([0-9]{1,3})(\.[0-9]+([-+][-.+0-9A-Za-z]+)?)?"
 
@@ -115,6 +116,16 @@ def file_name(value: str) -> str:
     return words(value)
 
 
+def absolute_path(value: str) -> str:
+    if not value.startswith("/"):
+        raise ValueError(f"is {show(value)}; an absolute path is right, such as /srv/labs/demo")
+    if not re.fullmatch(PATH_PATTERN, value):
+        raise ValueError(
+            f"is {show(value)}; a path with no '.', '..' or needless slash is right, such as /srv/labs/demo"
+        )
+    return words(value)
+
+
 def inventory_name(value: str) -> str:
     if not re.fullmatch(INVENTORY_NAME_PATTERN, value):
         raise ValueError(f"is {show(value)}; the name of a host in the inventory is right, such as hypervisor")
@@ -179,6 +190,7 @@ SERIAL = Text("serial number", serial, "disk-0001", "[-A-Za-z0-9_]{1,20}")
 UUID = Text("UUID", uuid_text, "8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11")
 VERSION = Text("version", version, "stable-4.20", VERSION_PATTERN)
 FILE = Text("file name", file_name, "~/pull-secret.json")
+DIRECTORY = Text("absolute path", absolute_path, "/srv/labs/demo", PATH_PATTERN)
 INVENTORY_NAME = Text("inventory name", inventory_name, "hypervisor", INVENTORY_NAME_PATTERN)
 WORDS = Text("text", words, "some text")
 TXT = Text("text", txt_record, "some text")

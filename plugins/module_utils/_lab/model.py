@@ -76,7 +76,8 @@ def _model(lab: Lab) -> dict[str, Any]:
 
 def _storage_pool(lab: Lab) -> dict[str, Any]:
     name = lab.identity.prefix
-    return {"name": name, "path": f"{POOL_DIRECTORY}/{name}", "uuid": lab.identity.uuid_of("storage-pool")}
+    path = lab.spec.storage_pool.path or f"{POOL_DIRECTORY}/{name}"
+    return {"name": name, "path": path, "uuid": lab.identity.uuid_of("storage-pool")}
 
 
 def _vips(lab: Lab) -> dict[str, Any]:

@@ -34,6 +34,17 @@ VCPUS = Whole(1, 512)
 
 
 @dataclass(frozen=True)
+class StoragePool:
+    """Where the host keeps the nodes' disks."""
+
+    path: str | None = key(
+        kinds.DIRECTORY,
+        "Directory for them alone: missing or empty to begin with.",
+        derived="`/var/lib/libvirt/images/nometal-<lab>`",
+    )
+
+
+@dataclass(frozen=True)
 class Disk(Located):
     """A disk of a node: a file that grows as it is written."""
 
@@ -179,6 +190,7 @@ class LabSpec:
     provisioning_network: ProvisioningNetwork | None = key(
         Section(ProvisioningNetwork), "PXE network.", derived="none: the installer's `Disabled`"
     )
+    storage_pool: StoragePool = key(Section(StoragePool), "Where the nodes' disks lie.", default={})
     nodes: Nodes = key(Section(Nodes), "The machines.", default={})
     firmware: str = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware of the nodes.", default="uefi")
     bmc: Bmc = key(Section(Bmc), "Management controllers.", default={})

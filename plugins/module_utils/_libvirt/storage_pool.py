@@ -107,10 +107,10 @@ class StoragePoolPort:
         for pool in self._connection.listAllStoragePools():
             if _path_of(pool) == str(path):
                 raise OperatorError(f"{path} belongs to storage pool {pool.name()}: name another directory.")
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.is_symlink() or (path.exists() and (not path.is_dir() or _contents(path))):
             raise OperatorError(
                 f"{path} exists and is not an empty directory, so it may hold what is not this lab's: "
-                "name a new directory, or empty it yourself."
+                "empty it yourself, or name another directory."
             )
 
 
@@ -138,9 +138,21 @@ def _xml_of(pool: StoragePool) -> str:
     return etree.tostring(root, encoding="unicode")
 
 
+def _contents(directory: Path) -> list[Path]:
+    # A file system that is mounted there has this from the start.
+    return [entry for entry in directory.iterdir() if entry.name != "lost+found"]
+
+
 def _delete(path: str) -> None:
-    # All of it: the directory was new or empty when it became this lab's.
+    """All of it, for it was new or empty when it became this lab's. A mount point itself stays."""
+    directory = Path(path)
     try:
-        shutil.rmtree(path)
+        for entry in _contents(directory):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        if not directory.is_mount():
+            directory.rmdir()
     except OSError as error:
-        raise OperatorError(f"{path} cannot be removed: {error.strerror} ({error.filename}).") from error
+        raise OperatorError(f"{path} cannot be removed: {error}.") from error

@@ -15,6 +15,8 @@ END
 """
 MIB = 1024
 POOL = "/var/lib/libvirt/images"
+OWN = f"{POOL}/nometal-demo"
+POOL_OF = "mkdir /etc/libvirt/storage; echo '<pool><name>x</name><uuid>{}</uuid></pool>' > /etc/libvirt/storage/x.xml;"
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,25 @@ def test_garbage_in_proc(examine: Examine, garbage: str) -> None:
     status, text = examine(f"printf '{garbage}' | as_file /proc/meminfo")["memory"]
     assert status == "warning"
     assert text.startswith("could not be measured")
+
+
+@pytest.mark.parametrize(
+    ("setup", "status", "text"),
+    [
+        ("", "ok", "does not exist yet"),
+        (f"mkdir -p {OWN}/lost+found", "ok", "is empty"),
+        (f"mkdir -p {OWN}/lost+found; touch {OWN}/a {OWN}/.b", "blocker", "holds 2 entries"),
+        (POOL_OF.format("stranger") + f"mkdir {OWN}; touch {OWN}/a", "blocker", "holds 1 entry"),
+        (POOL_OF.format("p") + f"mkdir {OWN}; touch {OWN}/a", "ok", "this lab's"),
+        (f"touch {OWN}", "blocker", "is no directory"),
+        (f"ln -s /run {OWN}", "blocker", "is a symbolic link"),
+        (f"ln -s /nowhere {OWN}", "blocker", "is a symbolic link"),
+    ],
+)
+def test_the_pools_directory(examine: Examine, setup: str, status: str, text: str) -> None:
+    found = examine(setup)["pool_directory"]
+    assert found[0] == status, found
+    assert text in found[1]
 
 
 def test_room_in_the_pool(examine: Examine) -> None:

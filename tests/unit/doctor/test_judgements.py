@@ -70,6 +70,10 @@ def storage_of(
     )
 
 
+def pool_directory(kind: str, entries: int = 0, pools: tuple[str, ...] = ()) -> storage.PoolDirectory:
+    return storage.PoolDirectory(kind, entries, pools)
+
+
 def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Subnets:
     return networks.Subnets(routes, networks_)
 
@@ -158,6 +162,21 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("memory", compute.Memory(4096, 3000, 0), REHEARSAL, "ok", "2048 MiB needed"),
     ("memory", compute.Memory(4096, 1500, 0), REHEARSAL, "warning", "1500 MiB free"),
     ("memory", compute.Memory(1024, 900, 0), REHEARSAL, "blocker", "1024 MiB in all"),
+    ("pool_directory", pool_directory(storage.ABSENT), REHEARSAL, "ok", "does not exist yet"),
+    ("pool_directory", pool_directory(storage.DIRECTORY, pools=("u-other",)), REHEARSAL, "ok", "is empty"),
+    ("pool_directory", pool_directory(storage.DIRECTORY, 9, pools=("u-pool",)), REHEARSAL, "ok", "this lab's"),
+    ("pool_directory", pool_directory(storage.LINK, pools=("u-other", "u-pool")), REHEARSAL, "ok", "this lab's"),
+    ("pool_directory", pool_directory(storage.DIRECTORY, 9), Needs(), "ok", "no pool asked for"),
+    (
+        "pool_directory",
+        pool_directory(storage.DIRECTORY, 9, pools=("u-other",)),
+        PREPARED,
+        "blocker",
+        "holds 9 entries that are not this lab's Empty it, or name another directory in lab_spec.storage_pool.path",
+    ),
+    ("pool_directory", pool_directory(storage.DIRECTORY, 1), REHEARSAL, "blocker", "holds 1 entry that is not"),
+    ("pool_directory", pool_directory(storage.LINK), REHEARSAL, "blocker", "is a symbolic link Remove it"),
+    ("pool_directory", pool_directory(storage.OTHER), REHEARSAL, "blocker", "is no directory Remove it"),
     ("pool_space", storage_of(500, 500), INSTALL, "ok", "108.0 GiB needed now, 360.0 GiB in full"),
     ("pool_space", storage_of(375, 375, shared=True), INSTALL, "warning", "bootstrap VM"),
     ("pool_space", storage_of(120, 120), INSTALL, "warning", "may outgrow"),
@@ -258,7 +277,8 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("resolver", resolving(hostname="new", hostname_by_nss=True), REHEARSAL, "ok", "new and localhost"),
     ("resolver", resolving(hostname="new"), REHEARSAL, "warning", "own name new"),
     ("resolver", resolving(hosts=(("127.0.1.1", "box"),)), REHEARSAL, "warning", "localhost is not"),
-    ("resolver", resolving(nameservers=()), REHEARSAL, "warning", "no name server"),
+    ("resolver", resolving(nameservers=()), REHEARSAL, "warning", "set one in its network configuration"),
+    ("resolver", resolving(nameservers=(), hostname="new"), REHEARSAL, "warning", "Put it right in /etc/hosts"),
     ("resolver", resolving(dead_nameservers=("127.0.0.53",)), REHEARSAL, "warning", "no one listens"),
     ("resolver", resolving(nameservers=("192.168.126.1",)), REHEARSAL, "warning", "the lab's range"),
     ("resolver", resolving(nameservers=("fe80::1%eth0",)), REHEARSAL, "ok", "fe80::1%eth0"),
@@ -277,6 +297,11 @@ def test_judgement(check: str, measured: Any, needs: Needs, status: str, text: s
     verdict = JUDGES[check](measured, needs)
     assert (verdict.status, text in f"{verdict.measured} {verdict.advice}") == (status, True), verdict
     assert bool(verdict.advice) == (status != "ok")
+
+
+def test_a_missing_name_server_is_no_matter_of_etc_hosts() -> None:
+    verdict = JUDGES["resolver"](resolving(nameservers=()), REHEARSAL)
+    assert "/etc/hosts" not in f"{verdict.measured} {verdict.advice}"
 
 
 @pytest.mark.parametrize("check", JUDGES)

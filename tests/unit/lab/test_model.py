@@ -38,6 +38,12 @@ def test_a_name_is_enough() -> None:
     assert (lab["install"], lab["provisioning_network"]) == (None, None)
 
 
+def test_the_pool_lies_where_the_specification_says() -> None:
+    derived, named = model_of(""), model_of("storage_pool: {path: /srv/labs/demo}")
+    assert named["storage_pool"] == {**derived["storage_pool"], "path": "/srv/labs/demo"}
+    assert model_of("storage_pool:") == model_of("storage_pool: {path: }") == derived
+
+
 def test_growth_moves_nobody() -> None:
     small, large = model_of("nodes: {workers: {count: 2}}"), model_of("nodes: {workers: {count: 60}}")
     kept = addresses(large)

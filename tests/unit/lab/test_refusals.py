@@ -853,6 +853,34 @@ SIZES = [
     ),
 ]
 
+STORAGE_POOLS = [
+    (
+        "a path that is relative",
+        "storage_pool: {path: images}",
+        ["lab_spec.storage_pool.path: is 'images'; an absolute path is right, such as /srv/labs/demo"],
+    ),
+    *(
+        (
+            f"the path {path}",
+            f"storage_pool: {{path: {path}}}",
+            [
+                f"lab_spec.storage_pool.path: is '{path}'; a path with no '.', '..' or needless slash is right, such as /srv/labs/demo"
+            ],
+        )
+        for path in ("/", "/srv/labs/", "//srv/labs", "/srv//labs", "/srv/./labs", "/srv/../labs", "/srv/..")
+    ),
+    (
+        "a path of two lines",
+        'storage_pool: {path: "/srv/a\\nb"}',
+        ["lab_spec.storage_pool.path: is '/srv/a\\nb'; one line of printable text is right"],
+    ),
+    (
+        "a path that stands alone",
+        "storage_pool: /srv/labs/demo",
+        ["lab_spec.storage_pool: is '/srv/labs/demo', a text; a mapping is right, with keys such as path"],
+    ),
+]
+
 INSTALLATION = [
     ("too old", "install: {version: stable-4.8}", ["lab_spec.install.version: is 4.8; 4.9 or later is right"]),
     (
@@ -1103,6 +1131,7 @@ TABLES = {
     "BMCs": BMCS,
     "nodes": NODES,
     "sizes": SIZES,
+    "storage pools": STORAGE_POOLS,
     "installation": INSTALLATION,
     "types": TYPES,
     "several at once": SEVERAL_AT_ONCE,
