@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, lab_host, snapshot
+from support import checkout, lab_host
 from support.checkout import run_playbook
 
 if TYPE_CHECKING:
@@ -50,10 +50,38 @@ def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost,
     bare.run(
         "apt-get update -qq && apt-get install -qq --yes tree libjansson4 && apt-mark auto libjansson4", timeout=300
     )
-    before = snapshot.take(bare)
+    before = packages(bare)
     inventory = checkout.inventory(bare, tmp_path)
     assert run_playbook("site", inventory).returncode == 0
-    removed = run_playbook("teardown", inventory, "-e", "host_prep_remove_packages=true")
+
+    # Meanwhile somebody has a VM, and a program that needs a package which came with the lab.
+    bare.run(["virsh", "define", "/dev/stdin"], input=SOMEBODYS_VM)
+    bare.run(f"apt-get install -qq --yes --no-install-recommends {SOMEBODYS_PROGRAM}", timeout=300)
+    kept = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
+    assert kept.returncode == 0, kept.stdout
+    assert "libvirt and its packages stay for VMs that are not a lab's: mine" in kept.stdout
+    assert "libvirt-daemon-system" in packages(bare)
+
+    bare.run("virsh undefine mine")
+    removed = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
     assert removed.returncode == 0, removed.stdout
-    assert snapshot.take(bare).kinds["packages"] == before.kinds["packages"]
+    assert packages(bare) == before | needed_by_somebodys_program(bare) | {"libjansson4"}
     assert bare.run("ls /var/lib/nometal", check=False).stdout == ""
+
+
+SOMEBODYS_VM = """
+<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory>
+<os><type arch='x86_64'>hvm</type></os></domain>
+"""
+SOMEBODYS_PROGRAM = "libvirt-clients-qemu"
+REMOVE_PACKAGES = ("-e", "host_prep_remove_packages=true")
+
+
+def packages(host: LabHost) -> set[str]:
+    return set(host.run("dpkg-query --show --showformat='${Package}\\n'").stdout.split())
+
+
+def needed_by_somebodys_program(host: LabHost) -> set[str]:
+    strictly = "-o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false"
+    foreseen = host.run(f"apt-get --simulate {strictly} purge --autoremove {SOMEBODYS_PROGRAM}").stdout
+    return {line.split()[1] for line in foreseen.splitlines() if line.startswith("Purg ")}

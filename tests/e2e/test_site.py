@@ -169,6 +169,33 @@ def test_bad_input_changes_nothing_and_names_every_mistake(host: LabHost, tmp_pa
     assert changes(host, before) == ""
 
 
+@pytest.mark.parametrize("playbook", ["site", "doctor", "host", "teardown"])
+@pytest.mark.parametrize("hosts", ["", "hypervisors: {hosts: {}}", "hypervisor: {hosts: {hypervisor: }}"])
+def test_an_inventory_without_hypervisors_is_an_error(tmp_path: Path, playbook: str, hosts: str) -> None:
+    (tmp_path / "hosts.yml").write_text(f"---\n{hosts}\n", encoding="utf-8")
+    refused = run_playbook(playbook, tmp_path)
+    assert refused.returncode != 0
+    assert "This inventory describes no lab. It needs a host in the group hypervisors" in refused.stdout
+
+
+def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: LabHost, tmp_path: Path) -> None:
+    assert went_well(run_playbook("site", checkout.inventory(host, tmp_path)))
+    renamed = run_playbook("teardown", checkout.inventory(host, tmp_path, name="renamed"))
+    assert went_well(renamed, changed="0"), renamed.stdout
+    assert "Lab renamed is not on this host" in renamed.stdout
+    assert "Labs here: rehearsal" in renamed.stdout
+    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+
+
+def test_a_misspelt_user_is_told_and_not_made(host: LabHost, tmp_path: Path) -> None:
+    users = host.read("/etc/passwd")
+    refused = run_playbook("host", checkout.inventory(host, tmp_path), "-e", "{host_prep_libvirt_users: [bobb]}")
+    assert refused.returncode != 0
+    assert "user 'bobb' does not exist" in refused.stdout
+    assert host.read("/etc/passwd") == users
+    assert went_well(run_playbook("teardown", checkout.inventory(host, tmp_path)))
+
+
 def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path: Path) -> None:
     host.run("mkdir /srv/theirs && virsh pool-define-as nometal-rehearsal dir --target /srv/theirs")
     before = snapshot.take(host)
