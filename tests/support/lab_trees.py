@@ -79,13 +79,16 @@ def kept_packages(suite: str) -> Path:
 
 
 def mirrors() -> tuple[str, str]:
-    """This machine's own Debian mirror and security mirror, or the public ones."""
+    """This machine's own Debian mirror and security mirror."""
     files = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]
     text = "\n".join(path.read_text() for path in files if path.is_file())
     found = re.findall(r"^(?:deb|URIs:)\s.*?(https?://\S+)", text, re.MULTILINE)
 
     def ending(name: str) -> str:
-        return next((uri for uri in found if uri.rstrip("/").endswith(f"/{name}")), f"http://deb.debian.org/{name}")
+        for uri in found:
+            if uri.rstrip("/").endswith(f"/{name}"):
+                return uri
+        raise ValueError(f"This machine's apt sources name no mirror whose address ends with /{name}: add one.")
 
     return ending("debian"), ending("debian-security")
 
