@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from support import checkout, lab_host
+from support import checkout, lab_host, stranger
 from support.checkout import run_playbook
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_a_bad_host_is_told_and_left_alone(host: LabHost, tmp_path: Path, bad: B
 
 def test_a_dead_libvirtd_is_brought_back(host: LabHost, tmp_path: Path) -> None:
     """That is work for host_prep and no blocker."""
-    host.run("systemctl stop libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket")
+    stranger.stop_libvirt(host)
     run = run_playbook("site", checkout.inventory(host, tmp_path))
     assert run.returncode == 0, run.stdout
     first, second = run.stdout.split("PLAY [Prepare the host]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, lab_host
+from support import checkout, lab_host, stranger
 from support.modules import run_on
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def host(request: pytest.FixtureRequest) -> Iterator[LabHost]:
         yield started
 
 
-def stop_libvirt(host: LabHost) -> None:
+def stop_libvirt_where_it_runs(host: LabHost) -> None:
     if host.facts["init"] == "systemd":
-        host.run("systemctl stop libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket")
+        stranger.stop_libvirt(host)
 
 
 def service(inventory: Path, state: str, *, check_mode: bool = False) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def service(inventory: Path, state: str, *, check_mode: bool = False) -> dict[st
 
 def test_libvirt_is_started_and_put_back(host: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(host, tmp_path)
-    stop_libvirt(host)
+    stop_libvirt_where_it_runs(host)
     assert host.run(ANSWERS, check=False).returncode != 0
 
     foreseen = service(inventory, "started", check_mode=True)
@@ -57,10 +57,9 @@ def test_libvirt_is_started_and_put_back(host: LabHost, tmp_path: Path) -> None:
 
 def test_libvirt_is_left_running_for_vms_of_others(host: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(host, tmp_path)
-    stop_libvirt(host)
+    stop_libvirt_where_it_runs(host)
     service(inventory, "started")
-    xml = "<domain type='qemu'><name>mine</name><memory>65536</memory><os><type arch='x86_64'>hvm</type></os></domain>"
-    host.run(["virsh", "define", "/dev/stdin"], input=xml)
+    stranger.define_vm(host)
     restored = service(inventory, "restored")
     assert restored["kept_for"] == ["mine"]
     assert host.run(ANSWERS).returncode == 0

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, lab_host
+from support import checkout, lab_host, stranger
 from support.checkout import run_playbook
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost,
     assert run_playbook("site", inventory).returncode == 0
 
     # Meanwhile somebody has a VM, and a program that needs a package which came with the lab.
-    bare.run(["virsh", "define", "/dev/stdin"], input=SOMEBODYS_VM)
+    stranger.define_vm(bare)
     bare.run(f"apt-get install -qq --yes --no-install-recommends {SOMEBODYS_PROGRAM}", timeout=300)
     kept = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
     assert kept.returncode == 0, kept.stdout
@@ -69,10 +69,6 @@ def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost,
     assert bare.run("ls /var/lib/nometal", check=False).stdout == ""
 
 
-SOMEBODYS_VM = """
-<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory>
-<os><type arch='x86_64'>hvm</type></os></domain>
-"""
 SOMEBODYS_PROGRAM = "libvirt-clients-qemu"
 REMOVE_PACKAGES = ("-e", "host_prep_remove_packages=true")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, interruption, lab_host, snapshot
+from support import checkout, interruption, lab_host, snapshot, stranger
 from support.checkout import run_playbook
 
 if TYPE_CHECKING:
@@ -130,18 +130,12 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHos
 def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
     """A pool, a VM and a network of somebody, and libvirt that somebody uses."""
     host.run("mkdir -p /srv/mine && virsh pool-define-as mine dir --target /srv/mine && virsh pool-start mine")
-    host.run(["virsh", "define", "/dev/stdin"], input=SOMEBODYS_VM)
+    stranger.define_vm(host)
     before = snapshot.take(host)
     inventory = checkout.inventory(host, tmp_path)
     assert went_well(run_playbook("site", inventory))
     assert went_well(run_playbook("teardown", inventory))
     assert changes(host, before) == ""
-
-
-SOMEBODYS_VM = """
-<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory>
-<os><type arch='x86_64'>hvm</type></os></domain>
-"""
 
 
 def test_libvirt_that_was_stopped_is_stopped_again(host: LabHost, tmp_path: Path) -> None:

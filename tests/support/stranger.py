@@ -1,0 +1,22 @@
+"""What somebody else has, or has done, on a host that a lab comes to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from support.lab_host import LabHost
+
+VM = """
+<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory>
+<os><type arch='x86_64'>hvm</type></os></domain>
+"""
+
+
+def define_vm(host: LabHost) -> None:
+    """A VM called mine."""
+    host.run(["virsh", "define", "/dev/stdin"], input=VM)
+
+
+def stop_libvirt(host: LabHost) -> None:
+    host.run("systemctl stop libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket")
