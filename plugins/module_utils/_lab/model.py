@@ -11,7 +11,12 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.draft import Draft
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.lab import Lab, planned
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_networks import networks, veth_pairs
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_networks import (
+    installer_bridges,
+    networks,
+    split_dns,
+    veth_pairs,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_nodes import bmc, nodes, totals
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.pinned import release
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import plain_text
@@ -60,6 +65,8 @@ def _model(lab: Lab) -> dict[str, Any]:
         "bridge": spec.machine_network.bridge,
         "topology": spec.machine_network.topology,
         "veth_pairs": veth_pairs(lab),
+        "installer_bridges": installer_bridges(lab),
+        "split_dns": split_dns(lab),
         "machine_networks": [str(family.network) for family in lab.families],
         "ntp_servers": [str(item) for item in spec.machine_network.ntp_servers],
         "vips": _vips(lab),

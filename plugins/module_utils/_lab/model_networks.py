@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.addresses import 
     Network,
     Span,
     family_name,
+    reverse_zones,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.dns import full_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
@@ -44,6 +45,22 @@ def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
             "mtu": own.mtu,
         }
     ]
+
+
+def installer_bridges(lab: Lab) -> list[str]:
+    """Those that install-config.yaml will name."""
+    provisioning = lab.spec.provisioning_network
+    return [lab.spec.machine_network.bridge, *([provisioning.bridge] if provisioning else [])]
+
+
+def split_dns(lab: Lab) -> dict[str, Any]:
+    """What the host asks the lab's DNS server, and nobody else."""
+    own = lab.spec.machine_network
+    return {
+        "link": own.bridge if own.topology == "direct" else lab.identity.network_bridge,
+        "domains": [lab.domain, *(zone for family in lab.families for zone in reverse_zones(family.network))],
+        "servers": [str(family.gateway) for family in lab.families],
+    }
 
 
 def machine_network_name(lab: Lab) -> str:

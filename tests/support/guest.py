@@ -1,0 +1,278 @@
+"""A guest that boots in about two seconds without KVM: a kernel, busybox, DHCP clients and a channel for commands.
+
+with guest.start(host, name="one", bridge="baremetal", mac="52:54:00:00:00:01") as one:
+    one.lease4.address
+    one.run("ping -c 1 203.0.113.1")
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Union
+
+from support.guest_image import image
+from support.private_libvirtd import PrivateLibvirtd
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from support.lab_host import LabHost
+
+    Host = Union[LabHost, PrivateLibvirtd]
+
+DIRECTORY = "/run/libvirt/guests"  # of the host; not on its disk
+BOOT_SECONDS = 60
+LEASE_SECONDS = 20
+_copying = threading.Lock()
+
+DOMAIN = """
+<domain type='qemu'>
+  <name>{name}</name><memory unit='MiB'>{memory}</memory><vcpu>1</vcpu>
+  <os>
+    <type arch='x86_64' machine='pc'>hvm</type>
+    <kernel>{directory}/kernel</kernel><initrd>{directory}/initramfs</initrd>
+    <cmdline>console=ttyS0 quiet panic=-1 net.ifnames=0</cmdline>
+  </os>
+  <features><acpi/></features><on_reboot>destroy</on_reboot>
+  <devices>
+    <interface type='{kind}'>
+      <mac address='{mac}'/><source {kind}='{network}'/><model type='virtio'/><rom enabled='no'/>
+    </interface>
+    <channel type='unix'>
+      <source mode='bind' path='{directory}/{name}.sock'/><target type='virtio' name='commands'/>
+    </channel>
+    <serial type='file'><source path='{directory}/{name}.log'/></serial>
+    <controller type='usb' model='none'/><memballoon model='none'/>
+  </devices>
+</domain>
+"""
+
+
+class GuestFailed(Exception):  # noqa: N818 - reads as a sentence in `pytest.raises(GuestFailed)`
+    """A guest did not boot, got no lease, or a command in it ended with an error."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What a DHCP server has given; `values` is all of it, by the names of the client (udhcpc, dhclient)."""
+
+    address: str
+    seconds: float
+    """From link up to the lease."""
+    values: Mapping[str, str]
+
+    @property
+    def name_servers(self) -> list[str]:
+        return (self.values.get("dns") or self.values.get("new_dhcp6_name_servers", "")).split()
+
+    @property
+    def ntp_servers(self) -> list[str]:
+        return self.values.get("ntpsrv", "").split()
+
+    @property
+    def routes(self) -> dict[str, str]:
+        """Classless static routes: the gateway of each destination."""
+        words = self.values.get("staticroutes", "").split()
+        return dict(zip(words[::2], words[1::2]))
+
+
+class Guest:
+    """A running guest. It boots while the test goes on; the first question to it waits for that."""
+
+    def __init__(self, host: Host, name: str) -> None:
+        self.host = host
+        self.name = name
+        self._one_at_a_time = threading.Lock()
+        self._channel = socket.socket(socket.AF_UNIX)
+        self._channel.connect(str(_inside(host) / f"{name}.sock"))
+        self._answers = self._channel.makefile("rb")
+        self._booted = False
+
+    def run(self, command: str, *, check: bool = True, timeout: int = 20) -> subprocess.CompletedProcess[str]:
+        """Run shell text; `stdout` holds its messages as well. What it leaves in the background goes on."""
+        with self._one_at_a_time:
+            self._boot()
+            code, output = self._ask(command, timeout)
+        if check and code != 0:
+            raise GuestFailed(f"Guest {self.name}: {command}\nended with {code}\n{output}")
+        return subprocess.CompletedProcess(command, code, output, "")
+
+    @property
+    def lease4(self) -> Lease:
+        """The IPv4 lease, waited for if there is none yet."""
+        return self._lease(4, "ip")
+
+    @property
+    def lease6(self) -> Lease:
+        return self._lease(6, "new_ip6_address")
+
+    def has_lease(self, version: int) -> bool:
+        return self.run(f"test -e /run/lease{version}", check=False).returncode == 0
+
+    def renew(self) -> Lease:
+        """What a running machine does when half of its IPv4 lease is over: ask the server for the same again."""
+        self.run("rm /run/lease4; kill -USR1 $(cat /run/dhcp4.pid)")
+        return self.lease4
+
+    def rejoin(self) -> None:
+        """Link down and up; ask for addresses as after a boot, by IPv4 and by IPv6."""
+        self.run("join")
+
+    def addresses(self) -> list[str]:
+        """All of its addresses that others can use, of both families."""
+        return re.findall(r"inet6? (\S+)/\d+ .*scope global", self.run("ip address show dev eth0").stdout)
+
+    def routes(self) -> str:
+        return self.run("ip route; ip -6 route").stdout
+
+    def resolve(self, name: str, kind: str = "a", server: str = "") -> list[str]:
+        """What DNS answers, sorted; of the types a, aaaa, ptr, srv and txt. Empty: there is no such name."""
+        output = self.run(f"nslookup -type={kind} {name} {server}", check=False).stdout
+        return sorted(_ANSWER[kind].findall(output.partition("\n\n")[2]))
+
+    def reaches(self, address: str, seconds: int = 5) -> bool:
+        """Does it answer a ping?"""
+        return self.run(f"ping -c 1 -W {seconds} {address}", check=False).returncode == 0
+
+    def connects(self, address: str, port: int, seconds: int = 3) -> bool:
+        """Does something accept a TCP connection?"""
+        return self.run(f"nc -w {seconds} {address} {port} </dev/null", check=False).returncode == 0
+
+    def echo(self, port: int) -> None:
+        """Send back, from now on, whatever comes to this TCP port: an end for another guest's Stream."""
+        self.run(f"nc -ll -p {port} -e cat >/dev/null 2>&1 &")
+
+    def stream(self, address: str, port: int) -> Stream:
+        """Open a TCP connection to something that echoes."""
+        return Stream(self, address, port)
+
+    def console(self) -> str:
+        return (_inside(self.host) / f"{self.name}.log").read_text(errors="replace")
+
+    def stop(self) -> None:
+        """Power off; its domain is gone with it. It may be off already, with its host."""
+        self._channel.close()
+        with suppress(OSError):
+            self.host.run(["virsh", "--connect", "qemu:///system", "destroy", self.name], check=False)
+
+    def _boot(self) -> None:
+        if not self._booted:
+            self._ask("true", BOOT_SECONDS)
+            self._booted = True
+
+    def _ask(self, command: str, timeout: int) -> tuple[int, str]:
+        text = base64.b64encode(command.encode()).decode()
+        self._channel.settimeout(timeout + 10)  # the guest itself keeps the time
+        try:
+            self._channel.sendall(f"{timeout} {text}\n".encode())
+            answer = self._answers.readline()
+        except OSError as error:
+            raise self._lost(command) from error
+        if not answer:
+            raise self._lost(command)
+        code, _space, output = answer.decode().partition(" ")
+        return int(code), base64.b64decode(output).decode(errors="replace")
+
+    def _lost(self, command: str) -> GuestFailed:
+        return GuestFailed(f"Guest {self.name} does not answer ({command}). Its console:\n{self.console()[-3000:]}")
+
+    def _lease(self, version: int, address: str) -> Lease:
+        wait = f"until [ -e /run/lease{version} ]; do usleep 50000; done; cat /run/lease{version}"
+        got = self.run(wait, check=False, timeout=LEASE_SECONDS)
+        if got.returncode != 0:
+            told = self.run(f"cat /run/dhcp{version}.log; ip address", check=False).stdout
+            raise GuestFailed(f"Guest {self.name} got no IPv{version} lease in {LEASE_SECONDS} s:\n{told}")
+        values = dict(line.split("=", 1) for line in got.stdout.splitlines() if "=" in line)
+        return Lease(values[address], float(values["now"]) - float(values["link_up"]), values)
+
+    def __enter__(self) -> Guest:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+# In what busybox's nslookup prints after the empty line behind the server's address.
+_ANSWER = {
+    "a": re.compile(r"^Address: (\d+\.\d+\.\d+\.\d+)$", re.MULTILINE),
+    "aaaa": re.compile(r"^Address: (\S+:\S*)$", re.MULTILINE),
+    "ptr": re.compile(r"name = (\S+)$", re.MULTILINE),
+    "srv": re.compile(r"service = (.+)$", re.MULTILINE),
+    "txt": re.compile(r'text = "(.*)"$', re.MULTILINE),
+}
+
+
+class Stream:
+    """A TCP connection of a guest to something that echoes: a number goes there and back five times a second."""
+
+    def __init__(self, guest: Guest, address: str, port: int) -> None:
+        self.guest = guest
+        self.file = f"/run/stream-{address}-{port}"
+        to = shlex.join([address, str(port)])
+        self.guest.run(
+            f"rm -f {self.file}; (i=0; while echo $((i+=1)); do usleep 200000; done"
+            f" | nc {to}; echo closed >>{self.file}.end)"
+            f" | while read -r n; do read -r now _ </proc/uptime; echo $n $now; done >{self.file} 2>&1 &"
+        )
+
+    def lines(self) -> list[tuple[int, float]]:
+        """Each number that has come back, and when (seconds of the guest's clock)."""
+        text = self.guest.run(f"cat {self.file}").stdout
+        return [(int(number), float(when)) for number, when in re.findall(r"^(\d+) (\S+)$", text, re.MULTILINE)]
+
+    def alive(self, seconds: float = 10) -> bool:
+        """Does another number come back? After a gap TCP may take as long as the gap again."""
+        before = len(self.lines())
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if len(self.lines()) > before:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def longest_gap(self) -> float:
+        """Seconds between two numbers that came back; 0.2 and a little when nothing was in the way."""
+        times = [when for _number, when in self.lines()]
+        return max(after - before for before, after in zip(times, times[1:]))
+
+
+def start(
+    host: Host, *, name: str, mac: str, bridge: str = "", network: str = "", memory: int = 128
+) -> Guest:
+    """Switch a guest on, on a bridge or in a libvirt network. Its domain is transient: it ends with the guest."""
+    _copy_image(host)
+    kind = "network" if network else "bridge"
+    xml = DOMAIN.format(
+        name=name, mac=mac, kind=kind, network=network or bridge, memory=memory, directory=DIRECTORY
+    )
+    host.run(["virsh", "--connect", "qemu:///system", "create", "/dev/stdin"], input=xml)
+    return Guest(host, name)
+
+
+def _inside(host: Host) -> Path:
+    """The host's directory as seen from here."""
+    process = host.sandbox.init if isinstance(host, PrivateLibvirtd) else host.leader
+    return Path(f"/proc/{process}/root{DIRECTORY}")
+
+
+def _copy_image(host: Host) -> None:
+    target = _inside(host)
+    with _copying:
+        target.mkdir(exist_ok=True)
+        for file in image().iterdir():
+            if not (target / file.name).exists():
+                shutil.copy(file, target / file.name)

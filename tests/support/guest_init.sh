@@ -1,0 +1,21 @@
+#!/bin/busybox sh
+# The first process of a test guest: joins the network, then runs what the test sends through the channel.
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /run /tmp /var
+while read -r module; do insmod "/modules/$module.ko"; done </modules/order
+ip link set lo up
+join
+
+# A line is a command's time limit and its text in base64; so is the answer: exit code and output.
+exec 3<>/dev/vport*
+while :; do
+    # Nobody is connected where the line ends at once.
+    read -r limit text <&3 || { usleep 50000; continue; }
+    echo "$text" | base64 -d >/tmp/command
+    timeout "$limit" sh /tmp/command >/tmp/output 2>&1 </dev/null 3>&-
+    echo "$? $(base64 /tmp/output | tr -d '\n')" >&3
+done
