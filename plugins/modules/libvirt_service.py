@@ -13,6 +13,9 @@ description:
     service manager, and waits until the socket that the OpenShift installer dials answers.
   - What it starts is noted first, so that O(state=restored) stops that and nothing else.
     Under systemd, a target of its own pulls libvirt in at boot; how libvirt's own units are enabled stays as it is.
+  - It also installs the hook through which libvirt tells the labs that one of its networks has started or stopped,
+    also at boot. libvirt looks for hooks at its start only, so a daemon that was started before is restarted, once.
+    Networks and VMs run on meanwhile.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -29,7 +32,7 @@ options:
   state:
     description:
       - V(started) has libvirt running now and, under systemd, at boot.
-      - V(restored) stops what V(started) started here, unless VMs are defined that need it.
+      - V(restored) stops what V(started) started here, unless VMs are defined that need it, and removes the hook.
     type: str
     choices: [started, restored]
     default: started
@@ -51,7 +54,10 @@ steps:
   returned: success
   type: list
   elements: str
-  sample: [start libvirtd.socket, enable nometal-libvirt.target]
+  sample:
+    - install /etc/libvirt/hooks/network.d/nometal
+    - start libvirtd.socket
+    - enable nometal-libvirt.target
 vms:
   description: VMs that are defined. libvirt had better stay installed for them.
   returned: when O(state=restored)
@@ -67,12 +73,15 @@ kept_for:
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
 from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import (
     Daemons,
     LibvirtService,
@@ -88,6 +97,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOPIC = "libvirt_service"
+DIRECTORIES = "hook_directories"
 ARGUMENTS = {
     "layout": {"type": "str", "choices": ["monolithic", "modular"], "default": "monolithic"},
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
@@ -97,9 +107,11 @@ ARGUMENTS = {
 
 def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
     current = host.read()
-    desired = LibvirtService(current.running | host.wanted().running, host.wanted().at_boot)
+    wanted = host.wanted()
+    desired = replace(wanted, running=current.running | wanted.running)
     if not check_mode:
-        memory.note({TOPIC: dict.fromkeys(desired.running - current.running, "stopped")})
+        stopped = dict.fromkeys(desired.running - current.running, "stopped")
+        memory.note({TOPIC: stopped, DIRECTORIES: dict.fromkeys(network_hook.missing_directories(), "missing")})
     result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
     if not check_mode:
         wait_until_it_answers()
@@ -108,14 +120,15 @@ def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> d
 
 def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
     current = host.read()
-    started_by_us = current.running & set(memory.recall().get(TOPIC, {}))
+    notes = memory.recall()
+    started_by_us = current.running & set(notes.get(TOPIC, {}))
     vms = vms_of_others()
-    desired = LibvirtService(current.running - (set() if vms else started_by_us), lacks_driver=current.lacks_driver)
-    return {
-        **Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode),
-        "vms": vms,
-        "kept_for": vms if started_by_us else [],
-    }
+    desired = LibvirtService(current.running - (set() if vms else started_by_us), stale=current.stale)
+    result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
+    if not check_mode:
+        for directory in sorted(notes.get(DIRECTORIES, {}), reverse=True):  # what lies below another comes first
+            remove_empty(Path(directory))
+    return {**result, "vms": vms, "kept_for": vms if started_by_us else []}
 
 
 def vms_of_others() -> list[str]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from support.lab_host import LabHost
 
+INSTALL = "install /etc/libvirt/hooks/network.d/nometal"
+NETWORK_AGAIN = "virsh net-destroy default && virsh net-start default"
 ANSWERS = "virsh --connect qemu:///system --quiet uri"
 
 
@@ -63,6 +65,33 @@ def test_libvirt_is_left_running_for_vms_of_others(host: LabHost, tmp_path: Path
     restored = service(inventory, "restored")
     assert restored["kept_for"] == ["mine"]
     assert host.run(ANSWERS).returncode == 0
+
+
+def test_a_daemon_that_runs_is_restarted_for_the_hook_and_nothing_else_notices(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    if host.facts["init"] == "none":
+        host.run("virtlogd --daemon && libvirtd --daemon")
+    stranger.define_vm(host)
+    host.run("virsh start mine && virsh net-start default")
+    running = host.run("pgrep 'qemu-system|dnsmasq'").stdout
+
+    foreseen = service(inventory, "started", check_mode=True)
+    assert {INSTALL, "restart libvirtd"} <= set(foreseen["steps"])
+    assert service(inventory, "started")["steps"] == foreseen["steps"]
+    assert service(inventory, "started")["steps"] == []
+    assert host.run("pgrep 'qemu-system|dnsmasq'").stdout == running
+    assert host.run("virsh list --name; virsh net-list --name").stdout.split() == ["mine", "default"]
+
+    host.write("/etc/libvirt/hooks/nometal.d/demo.veth", '#!/bin/sh\necho "$@" >>/run/called\n', mode="0755")
+    host.run(NETWORK_AGAIN)
+    assert host.read("/run/called") == "default stopped\ndefault started\n"
+    host.run("rm -r /etc/libvirt/hooks/nometal.d; echo exit 1 >/etc/libvirt/hooks/network.d/nometal")
+    assert service(inventory, "started")["steps"] == [INSTALL, "restart libvirtd"]
+
+    assert service(inventory, "restored")["kept_for"] == []
+    assert host.run("ls /etc/libvirt/hooks").stdout == ""
+    host.run(NETWORK_AGAIN)
+    assert host.run("virsh list --name").stdout.split() == ["mine"]
 
 
 def test_a_daemon_killed_is_started_again(host: LabHost, tmp_path: Path) -> None:

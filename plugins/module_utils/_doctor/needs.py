@@ -7,11 +7,10 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-
-Subnet = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Subnet
 
 # The installer's bootstrap VM: fixed in the installer.
 BOOTSTRAP_MEMORY_MIB = 6 * 1024

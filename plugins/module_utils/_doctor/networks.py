@@ -6,11 +6,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
+    Route,
+    in_the_way,
+    overlap,
+    routes,
+    widest_per_device,
+)
+
 from . import libvirt_files
 from .host import names_in
 from .libvirt_files import LibvirtNetwork, LibvirtObject
 from .needs import Needs, Subnet
-from .routes import Route, routes
 from .verdict import Verdict, blocker, ok, warning
 
 LINKS = Path("/sys/class/net")
@@ -57,18 +64,13 @@ def _taken_by_networks(wanted: list[Subnet], networks: list[LibvirtNetwork], *, 
         for network in networks
         for theirs in network.subnets
         for subnet in wanted
-        if network.active is active and _overlap(subnet, theirs)
+        if network.active is active and overlap(subnet, theirs)
     ]
 
 
 def _taken_by_routes(wanted: list[Subnet], found: list[Route]) -> list[str]:
     """By networks that the host is connected to, and by routes into the lab's own range."""
-    return [
-        f"{subnet} is routed already: {route}"
-        for subnet in wanted
-        for route in _widest_per_device(subnet, found)
-        if not route.gateway or route.subnet.prefixlen >= subnet.prefixlen
-    ]
+    return [f"{subnet} is routed already: {route}" for subnet in wanted for route in in_the_way(subnet, found)]
 
 
 def _shadowed_routes(wanted: list[Subnet], found: list[Route]) -> list[str]:
@@ -76,21 +78,9 @@ def _shadowed_routes(wanted: list[Subnet], found: list[Route]) -> list[str]:
     return [
         f"{subnet} lies in the route {route}"
         for subnet in wanted
-        for route in _widest_per_device(subnet, found)
+        for route in widest_per_device(subnet, found)
         if route.gateway and DEFAULT_IN_HALVES < route.subnet.prefixlen < subnet.prefixlen
     ]
-
-
-def _widest_per_device(subnet: Subnet, found: list[Route]) -> list[Route]:
-    overlapping = sorted(
-        (route for route in found if _overlap(subnet, route.subnet)),
-        key=lambda route: (route.gateway, route.subnet.prefixlen),
-    )
-    return list({route.device: route for route in reversed(overlapping)}.values())
-
-
-def _overlap(one: Subnet, other: Subnet) -> bool:
-    return one.version == other.version and one.overlaps(other)
 
 
 def _listed(findings: list[str], most: int = 4) -> str:

@@ -7,13 +7,14 @@ import os
 import re
 import signal
 import socket
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_of, run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import lists_interfaces
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
@@ -42,6 +43,7 @@ SYSTEMD_BOOT_SERVICES = {
 }
 INTERFACE_DRIVER = "libvirt/connection-driver/libvirt_driver_interface.so"
 DAEMONS = ("virtlogd", "libvirtd")
+HOOK_STEPS = {"install": network_hook.install, "remove": network_hook.uninstall}
 PATIENCE = 30.0
 
 
@@ -51,17 +53,21 @@ class LibvirtService:
 
     running: frozenset[str]
     at_boot: frozenset[str] = frozenset()
-    # The daemon was started before its interface driver was installed, and has not loaded it.
-    lacks_driver: bool = False
+    # What there is of the hook that libvirt calls for its networks.
+    hook: frozenset[str] = frozenset()
+    # Daemons that were started before the interface driver or the hook was there: they look for them at their start.
+    stale: frozenset[str] = frozenset()
 
 
 def plan(current: LibvirtService, desired: LibvirtService) -> Sequence[Step]:
     return [
+        *([Step("install", str(network_hook.DISPATCHER))] if desired.hook - current.hook else []),
         *(Step("start", name) for name in sorted(desired.running - current.running)),
         *([Step("enable", Systemd.TARGET)] if desired.at_boot - current.at_boot else []),
         *([Step("disable", Systemd.TARGET)] if current.at_boot - desired.at_boot else []),
-        *([Step("restart", "libvirtd")] if current.lacks_driver and not desired.lacks_driver else []),
+        *(Step("restart", name) for name in sorted(current.stale - desired.stale)),
         *(Step("stop", name) for name in sorted(current.running - desired.running)),
+        *([Step("remove", str(network_hook.DISPATCHER))] if current.hook - desired.hook else []),
     ]
 
 
@@ -86,27 +92,32 @@ class Systemd:
         return LibvirtService(
             running=frozenset(running),
             at_boot=frozenset(self._boot_parts()),
-            lacks_driver=self._layout == "monolithic" and _lacks_driver(),
+            hook=frozenset(network_hook.parts()),
+            stale=_stale_daemons() if self._layout == "monolithic" else network_hook.deaf_daemons(),
         )
 
     def wanted(self) -> LibvirtService:
-        return LibvirtService(running=frozenset(SYSTEMD_SOCKETS[self._layout]), at_boot=self.BOOT)
+        return LibvirtService(
+            running=frozenset(SYSTEMD_SOCKETS[self._layout]), at_boot=self.BOOT, hook=network_hook.WHOLE
+        )
 
     def apply(self, step: Step) -> None:
         if step.verb == "enable":
             self.UNIT.write_text(self._unit_text(), encoding="utf-8")
-            _run("systemctl", "daemon-reload")
-            _run("systemctl", "enable", self.TARGET)
+            run("systemctl", "daemon-reload")
+            run("systemctl", "enable", self.TARGET)
         elif step.verb == "disable":
-            _run("systemctl", "disable", "--now", self.TARGET)
+            run("systemctl", "disable", "--now", self.TARGET)
             self.UNIT.unlink()
-            _run("systemctl", "daemon-reload")
+            run("systemctl", "daemon-reload")
         elif step.verb == "stop":
-            _run("systemctl", "stop", step.target, _service_of(step.target))
+            run("systemctl", "stop", step.target, _service_of(step.target))
         elif step.verb == "restart":
-            _run("systemctl", "restart", f"{step.target}.service")
+            run("systemctl", "restart", f"{step.target}.service")
+        elif step.verb == "start":
+            run("systemctl", "start", step.target)
         else:
-            _run("systemctl", "start", step.target)
+            HOOK_STEPS[step.verb]()
 
     def _boot_parts(self) -> Iterator[str]:
         if self.UNIT.exists():
@@ -129,23 +140,25 @@ class Daemons:
     """libvirt where no service manager runs, as in containers: nothing starts it at boot, each run of ours does."""
 
     def read(self) -> LibvirtService:
-        running = frozenset(name for name in DAEMONS if _pid_of(name))
-        return LibvirtService(running=running, lacks_driver=_lacks_driver())
+        running = frozenset(name for name in DAEMONS if pid_of(name))
+        return LibvirtService(running, hook=frozenset(network_hook.parts()), stale=_stale_daemons())
 
     def wanted(self) -> LibvirtService:
-        return LibvirtService(running=frozenset(DAEMONS))
+        return LibvirtService(running=frozenset(DAEMONS), hook=network_hook.WHOLE)
 
     def apply(self, step: Step) -> None:
         if step.verb in ("stop", "restart"):
             self._stop(step.target)
         if step.verb in ("start", "restart"):
-            _run(step.target, "--daemon")
+            run(step.target, "--daemon")
+        if step.verb in HOOK_STEPS:
+            HOOK_STEPS[step.verb]()
 
     def _stop(self, daemon: str) -> None:
-        pid = _pid_of(daemon)
+        pid = pid_of(daemon)
         if pid:
             os.kill(pid, signal.SIGTERM)
-            _wait_for(lambda: not _pid_of(daemon), f"{daemon} (process {pid}) does not stop")
+            _wait_for(lambda: not pid_of(daemon), f"{daemon} (process {pid}) does not stop")
 
 
 def wait_until_it_answers() -> None:
@@ -155,6 +168,11 @@ def wait_until_it_answers() -> None:
 def _answers() -> bool:
     with socket.socket(socket.AF_UNIX) as client:
         return client.connect_ex(str(SOCKET)) == 0
+
+
+def _stale_daemons() -> frozenset[str]:
+    lacking = frozenset({"libvirtd"}) if _lacks_driver() else frozenset()
+    return lacking | network_hook.deaf_daemons()  # last, for to ask for the driver may have started the daemon
 
 
 def _lacks_driver() -> bool:
@@ -170,31 +188,11 @@ def _wait_for(condition: Callable[[], bool], complaint: str) -> None:
         time.sleep(0.1)
 
 
-def _pid_of(daemon: str) -> int | None:
-    try:
-        pid = int(Path(f"/run/{daemon}.pid").read_text(encoding="ascii"))
-        command = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
-    except (OSError, ValueError):
-        return None
-    # After a crash, the number in the file may be another program's by now.
-    return pid if command == daemon else None
-
-
 def _service_of(unit: str) -> str:
     return unit.replace(".socket", ".service")
 
 
 def _unit_properties(units: Sequence[str]) -> dict[str, tuple[str, str]]:
-    shown = _run("systemctl", "show", "--property=Id,ActiveState,UnitFileState", *units)
+    shown = run("systemctl", "show", "--property=Id,ActiveState,UnitFileState", *units)
     blocks = re.findall(r"^Id=(.*)\nActiveState=(.*)\nUnitFileState=(.*)$", shown, re.MULTILINE)
     return {unit: (active, enabled) for unit, active, enabled in blocks}
-
-
-def _run(*command: str) -> str:
-    try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.") from error
-    except subprocess.CalledProcessError as error:
-        raise OperatorError(f"`{' '.join(command)}` failed: {error.stderr.strip()}") from error
-    return done.stdout

@@ -3,9 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_file_of, pid_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HOOKS = Path("/etc/libvirt/hooks")
 DISPATCHER = HOOKS / "network.d/nometal"
@@ -21,6 +29,8 @@ for entry in {ENTRIES}/*; do
 done
 exit 0
 """
+WHOLE = frozenset({"script", "script up to date"})
+NETWORK_DAEMONS = ("libvirtd", "virtnetworkd")
 
 
 @dataclass(frozen=True)
@@ -32,29 +42,60 @@ class HookEntry:
 
     name: str
 
+    @property
+    def path(self) -> Path:
+        return ENTRIES / self.name
+
     def read(self) -> str | None:
+        """Its text. One that cannot be run is as good as empty."""
         with suppress(FileNotFoundError):
-            return self._path.read_text(encoding="utf-8")
+            text = self.path.read_text(encoding="utf-8")
+            return text if os.access(self.path, os.X_OK) else ""
         return None
 
     def write(self, text: str) -> None:
-        write_script(self._path, text)
+        files.write_whole(self.path, text, 0o755)
 
     def remove(self) -> None:
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-        with suppress(OSError):  # others have entries there
-            ENTRIES.rmdir()
-
-    @property
-    def _path(self) -> Path:
-        return ENTRIES / self.name
+        files.remove(self.path)
+        files.remove_empty(ENTRIES)
 
 
-def write_script(path: Path, text: str) -> None:
-    """Never half a script: it is made beside its place, where it also gets the label that SELinux gives files there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.new")
-    draft.write_text(text, encoding="utf-8")
-    draft.chmod(0o755)
-    draft.replace(path)
+def parts() -> Iterator[str]:
+    if DISPATCHER.exists():
+        yield "script"
+        if DISPATCHER.read_text(encoding="utf-8") == DISPATCHER_TEXT and os.access(DISPATCHER, os.X_OK):
+            yield "script up to date"
+
+
+def install() -> None:
+    files.write_whole(DISPATCHER, DISPATCHER_TEXT, 0o755)
+
+
+def uninstall() -> None:
+    files.remove(DISPATCHER)
+    files.remove_empty(ENTRIES)
+
+
+def missing_directories() -> list[str]:
+    """Those that installing makes and that uninstalling, which cannot tell whose they are, leaves."""
+    return [str(directory) for directory in (HOOKS, DISPATCHER.parent) if not directory.is_dir()]
+
+
+def deaf_daemons() -> frozenset[str]:
+    """Daemons that run networks and will not call the hook: they look for it at their start, and it was not there."""
+    return frozenset(daemon for daemon in NETWORK_DAEMONS if pid_of(daemon) and not _was_there_when_it_started(daemon))
+
+
+def silence() -> str | None:
+    """Why libvirt would not call our entries, if so."""
+    if WHOLE - set(parts()):
+        return f"{DISPATCHER} is missing or was changed"
+    deaf = sorted(deaf_daemons())
+    return f"{deaf[0]} was started before {DISPATCHER} was there" if deaf else None
+
+
+def _was_there_when_it_started(daemon: str) -> bool:
+    with suppress(FileNotFoundError):
+        return DISPATCHER.stat().st_ctime < pid_file_of(daemon).stat().st_mtime
+    return False

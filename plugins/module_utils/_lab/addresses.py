@@ -155,13 +155,3 @@ NETWORK = Text("network", network, "10.0.0.0/19")
 LAB_NETWORK = Text("network", lab_network, "172.22.0.0/24")
 IPV4_NETWORK = Text("IPv4 network", ipv4_network, "192.168.126.0/24")
 IPV6_NETWORK = Text("IPv6 network", ipv6_network, "fd2e:6f44:5dd8::/64")
-
-
-def reverse_zones(net: Network) -> list[str]:
-    """The zones of DNS in which the names of these addresses stand: labels of 8 bits, or 4 in IPv6."""
-    bits_per_label = 8 if net.version == V4 else 4
-    labels = net.max_prefixlen // bits_per_label
-    given = min(-(-net.prefixlen // bits_per_label), labels - 1)
-    wide = net if net.prefixlen <= given * bits_per_label else net.supernet(new_prefix=given * bits_per_label)
-    zones = wide.subnets(new_prefix=given * bits_per_label)
-    return [zone.network_address.reverse_pointer.split(".", labels - given)[-1] for zone in zones]

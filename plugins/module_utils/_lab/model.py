@@ -14,7 +14,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.lab import Lab, p
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_networks import (
     installer_bridges,
     networks,
-    split_dns,
     veth_pairs,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model_nodes import bmc, nodes, totals
@@ -66,7 +65,6 @@ def _model(lab: Lab) -> dict[str, Any]:
         "topology": spec.machine_network.topology,
         "veth_pairs": veth_pairs(lab),
         "installer_bridges": installer_bridges(lab),
-        "split_dns": split_dns(lab),
         "machine_networks": [str(family.network) for family in lab.families],
         "ntp_servers": [str(item) for item in spec.machine_network.ntp_servers],
         "vips": _vips(lab),

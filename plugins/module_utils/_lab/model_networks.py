@@ -15,7 +15,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.addresses import 
     Network,
     Span,
     family_name,
-    reverse_zones,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.dns import full_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
@@ -33,9 +32,8 @@ def networks(lab: Lab) -> list[dict[str, Any]]:
 
 
 def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
+    """Without a topology of its own the pair is named all the same: a lab that has changed may still have it."""
     own = lab.spec.machine_network
-    if own.topology == "direct":
-        return []
     network_end, node_end = lab.identity.veth_ends
     return [
         {
@@ -43,6 +41,7 @@ def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
             "a": {"name": network_end, "bridge": lab.identity.network_bridge},
             "b": {"name": node_end, "bridge": own.bridge},
             "mtu": own.mtu,
+            "state": "absent" if own.topology == "direct" else "present",
         }
     ]
 
@@ -51,16 +50,6 @@ def installer_bridges(lab: Lab) -> list[str]:
     """Those that install-config.yaml will name."""
     provisioning = lab.spec.provisioning_network
     return [lab.spec.machine_network.bridge, *([provisioning.bridge] if provisioning else [])]
-
-
-def split_dns(lab: Lab) -> dict[str, Any]:
-    """What the host asks the lab's DNS server, and nobody else."""
-    own = lab.spec.machine_network
-    return {
-        "link": own.bridge if own.topology == "direct" else lab.identity.network_bridge,
-        "domains": [lab.domain, *(zone for family in lab.families for zone in reverse_zones(family.network))],
-        "servers": [str(family.gateway) for family in lab.families],
-    }
 
 
 def machine_network_name(lab: Lab) -> str:

@@ -83,6 +83,7 @@ def bmc(lab: Lab) -> dict[str, Any]:
     own = lab.spec.bmc
     ports = sorted({node.bmc_port for node in lab.nodes}) if own.protocol == "ipmi" else [bmc_port(lab.spec)]
     listen = [str(item) for item in _listen(lab)]
+    services = [{"protocol": "udp" if own.protocol == "ipmi" else "tcp", "port": port} for port in ports]
     return {
         "protocol": own.protocol,
         "tls": _speaks_tls(lab),
@@ -90,11 +91,8 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "ports": ports,
         "host": str(_bmc_host(lab)),
         "listen": listen,
-        "endpoints": [
-            {"address": address, "port": port, "protocol": "udp" if own.protocol == "ipmi" else "tcp"}
-            for address in listen
-            for port in ports
-        ],
+        "services": services,
+        "endpoints": [{"address": address, **service} for address in listen for service in services],
         "url": None if own.protocol == "ipmi" else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
     }
 

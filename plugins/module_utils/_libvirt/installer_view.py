@@ -19,7 +19,7 @@ URI = "qemu:///system?socket=/var/run/libvirt/libvirt-sock"
 
 @dataclass(frozen=True)
 class InstallerView:
-    """`networks`: active ones that are called like their bridge. `interfaces`: active ones, which are those with carrier."""
+    """`networks`: active ones called like their bridge. `interfaces`: active ones, which are those with carrier."""
 
     networks: frozenset[str]
     interfaces: frozenset[str]

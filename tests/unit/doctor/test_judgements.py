@@ -24,7 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination im
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files import LibvirtNetwork, LibvirtObject
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.routes import Route
+from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
 

@@ -5,11 +5,15 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import LibvirtService, Systemd, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import WHOLE
 
-READY = LibvirtService(running=frozenset({"libvirtd.socket", "virtlogd.socket"}), at_boot=Systemd.BOOT)
+READY = LibvirtService(frozenset({"libvirtd.socket", "virtlogd.socket"}), at_boot=Systemd.BOOT, hook=WHOLE)
 HALF = LibvirtService(running=frozenset({"virtlogd"}))
 DAEMONS = LibvirtService(running=frozenset({"virtlogd", "libvirtd"}))
-READY_TO_STOPPED = ["disable nometal-libvirt.target", "stop libvirtd.socket", "stop virtlogd.socket"]
+STALE = frozenset({"libvirtd"})
+INSTALL = "install /etc/libvirt/hooks/network.d/nometal"
+REMOVE = "remove /etc/libvirt/hooks/network.d/nometal"
+READY_TO_STOPPED = ["disable nometal-libvirt.target", "stop libvirtd.socket", "stop virtlogd.socket", REMOVE]
 STOPPED = LibvirtService(running=frozenset())
 
 
@@ -17,15 +21,20 @@ STOPPED = LibvirtService(running=frozenset())
     ("current", "desired", "steps"),
     [
         (READY, READY, []),
-        (STOPPED, READY, ["start libvirtd.socket", "start virtlogd.socket", "enable nometal-libvirt.target"]),
-        (LibvirtService(READY.running), READY, ["enable nometal-libvirt.target"]),
-        (LibvirtService(READY.running, frozenset({"unit file"})), READY, ["enable nometal-libvirt.target"]),
+        (STOPPED, READY, [INSTALL, "start libvirtd.socket", "start virtlogd.socket", "enable nometal-libvirt.target"]),
+        (replace(READY, at_boot=frozenset()), READY, ["enable nometal-libvirt.target"]),
+        (replace(READY, at_boot=frozenset({"unit file"})), READY, ["enable nometal-libvirt.target"]),
         (READY, STOPPED, READY_TO_STOPPED),
         # Killed while it was disabled: the link is gone, the file is not.
         (LibvirtService(frozenset(), frozenset({"unit file"})), STOPPED, ["disable nometal-libvirt.target"]),
-        (READY, LibvirtService(READY.running), ["disable nometal-libvirt.target"]),
-        (replace(READY, lacks_driver=True), READY, ["restart libvirtd"]),
-        (replace(READY, lacks_driver=True), replace(STOPPED, lacks_driver=True), READY_TO_STOPPED),
+        (replace(READY, hook=frozenset()), LibvirtService(READY.running), ["disable nometal-libvirt.target"]),
+        # It runs, and has not looked for the hook, or not loaded its driver.
+        (replace(READY, hook=frozenset(), stale=STALE), READY, [INSTALL, "restart libvirtd"]),
+        (replace(READY, stale=STALE), READY, ["restart libvirtd"]),
+        (replace(READY, stale=frozenset({"virtnetworkd"})), READY, ["restart virtnetworkd"]),
+        (replace(READY, stale=STALE), replace(STOPPED, stale=STALE), READY_TO_STOPPED),
+        (replace(READY, hook=frozenset({"script"})), READY, [INSTALL]),
+        (replace(STOPPED, hook=frozenset({"script"})), STOPPED, [REMOVE]),
         (HALF, DAEMONS, ["start libvirtd"]),
     ],
 )

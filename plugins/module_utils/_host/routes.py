@@ -8,11 +8,12 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Union
 
-from .needs import Subnet
+Subnet = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 REQUEST_AND_DUMP = 0x301
 GET_ROUTE = 26
@@ -23,6 +24,7 @@ ROUTE = struct.Struct("=8BI")  # family, dst_len, src_len, tos, table, protocol,
 ATTRIBUTE = struct.Struct("=HH")
 DESTINATION, OUT_INTERFACE, GATEWAY = 1, 4, 5
 UNICAST, LOCAL, REJECTING = 1, 2, (6, 7, 8)  # blackhole, unreachable, prohibit
+FROM_ADVERTISEMENT = 9
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Route:
     subnet: Subnet
     device: str
     gateway: bool = False
+    advertised: bool = False
 
     def __str__(self) -> str:
         return f"{self.subnet} on {self.device}" if self.device else f"{self.subnet} (rejected)"
@@ -39,6 +42,32 @@ def routes() -> tuple[Route, ...]:
     """Without default routes, multicast, and what the kernel adds for loopback and link-local addresses."""
     found = [route for family in (socket.AF_INET, socket.AF_INET6) for route in _dump(family)]
     return tuple(dict.fromkeys(route for route in found if _tells(route)))
+
+
+def advertising_devices() -> list[str]:
+    """Where the host has routes from that IPv6 routers have advertised, the default route among them."""
+    return sorted({route.device for route in _dump(socket.AF_INET6) if route.advertised})
+
+
+def in_the_way(subnet: Subnet, found: Sequence[Route]) -> list[Route]:
+    """Networks that the host is connected to, and routes into the subnet's own range: one for each device."""
+    return [
+        route
+        for route in widest_per_device(subnet, found)
+        if not route.gateway or route.subnet.prefixlen >= subnet.prefixlen
+    ]
+
+
+def widest_per_device(subnet: Subnet, found: Sequence[Route]) -> list[Route]:
+    overlapping = sorted(
+        (route for route in found if overlap(subnet, route.subnet)),
+        key=lambda route: (route.gateway, route.subnet.prefixlen),
+    )
+    return list({route.device: route for route in reversed(overlapping)}.values())
+
+
+def overlap(one: Subnet, other: Subnet) -> bool:
+    return one.version == other.version and one.overlaps(other)
 
 
 def _tells(route: Route) -> bool:
@@ -68,14 +97,14 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _route(family: int, body: bytes) -> Iterator[Route]:
-    prefix_length, kind = itemgetter(1, 7)(ROUTE.unpack_from(body))
+    prefix_length, protocol, kind = itemgetter(1, 5, 7)(ROUTE.unpack_from(body))
     if kind not in (UNICAST, LOCAL, *REJECTING):
         return
     attributes = dict(_attributes(body[ROUTE.size :]))
     address = attributes.get(DESTINATION, bytes(4 if family == socket.AF_INET else 16))
     device = "" if kind in REJECTING else _interface(attributes.get(OUT_INTERFACE))
     subnet = ipaddress.ip_network((address, prefix_length), strict=False)
-    yield Route(subnet, device, GATEWAY in attributes)
+    yield Route(subnet, device, GATEWAY in attributes, protocol == FROM_ADVERTISEMENT)
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,163 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES, HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
+
+from . import firewalld, iptables, nftables
+from .firewalld import Firewalld, Opening, opening_from
+from .host import Chain, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .lab import Lab
+
+RECORD = "# In firewalld: "
+FRAME = """\
+#!/bin/sh
+# Made by nometal.ipi for the lab {owner}, and removed with it.
+# Lets the lab's packets through this host's firewall, again whenever a libvirt network has started.
+{record}\
+[ "${{2:-}}" = stopped ] && exit 0
+PATH=$PATH:/usr/sbin:/sbin
+failed=0
+exec 9<"$0"
+flock -w 8 9 || exit 1
+{commands}\
+exit "$failed"
+"""
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """What of a lab is in the host's firewall. The hook's entry brings its chains back when a network starts."""
+
+    chains: tuple[Chain, ...] = ()
+    openings: tuple[Opening, ...] = ()
+    hook_entry: str = "absent"
+
+
+NOTHING = Firewall()
+
+
+def plan(current: Firewall | None, desired: Firewall | None) -> Sequence[Step]:
+    current = current or NOTHING
+    return _plan_removal(current) if desired is None else _plan_presence(current, desired)
+
+
+def _plan_presence(current: Firewall, desired: Firewall) -> Sequence[Step]:
+    # What nobody would know of any more, once the entry is written anew, goes first.
+    outdated = _outdated(current.chains, desired.chains)
+    staying = {chain for chain in current.chains if chain.place not in outdated}
+    entry_differs = current.hook_entry != desired.hook_entry
+    return [
+        *(Step("close", str(item)) for item in current.openings if item not in desired.openings),
+        *(Step("remove", place) for place in outdated),
+        *([Step("write", "hook entry")] if entry_differs else []),
+        *([Step("run", "hook entry")] if set(desired.chains) - staying else []),
+        *(Step("open", str(item)) for item in desired.openings if item not in current.openings),
+    ]
+
+
+def _outdated(current: Sequence[Chain], desired: Sequence[Chain]) -> list[str]:
+    calls = {(chain.place, chain.caller) for chain in desired}
+    places = {chain.place for chain in desired}
+    return list(
+        dict.fromkeys(
+            chain.place
+            for chain in current
+            if chain.place not in places or (chain.called and (chain.place, chain.caller) not in calls)
+        )
+    )
+
+
+def _plan_removal(current: Firewall) -> Sequence[Step]:
+    # The entry knows what is in firewalld, so it outlives that; it would bring chains back, so it goes before them.
+    return [
+        *(Step("close", str(item)) for item in current.openings),
+        *([] if current.hook_entry == "absent" else [Step("delete", "hook entry")]),
+        *(Step("remove", place) for place in dict.fromkeys(chain.place for chain in current.chains)),
+    ]
+
+
+class FirewallPort:
+    """The firewall of this host by all means that it has: iptables, nftables, firewalld."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._entry = HookEntry(f"{lab.owner}.firewall")
+        self._iptables = {tool.program: tool for tool in iptables.installed()}
+        native = [tool for tool in self._iptables.values() if tool.uses_nftables]
+        self._nftables = (
+            nftables.Nftables({iptables.NFTABLES_FAMILIES[tool.program] for tool in native})
+            if nftables.installed()
+            else None
+        )
+        self._firewalld = Firewalld() if firewalld.installed() else None
+
+    def refuse_conflicts(self) -> None:
+        """Say what stands in the way, before anything is changed."""
+        if not self._iptables and not self._nftables:
+            raise NotThereYetError("Neither iptables nor nft is installed: role nometal.ipi.host_prep installs one.")
+        if self._firewalld:
+            self._firewalld.refuse_conflicts()
+
+    @cached_property
+    def wanted(self) -> Firewall:
+        chains = [
+            chain for tool in self._iptables.values() for chain in tool.wanted(self._lab, alone=not self._nftables)
+        ]
+        chains += self._nftables.wanted(self._lab) if self._nftables else []
+        openings = self._firewalld.wanted(self._lab) if self._firewalld else []
+        return Firewall(tuple(sorted(chains)), tuple(openings), "present")
+
+    def read(self) -> Firewall | None:
+        chains = [chain for tool in self._iptables.values() for chain in tool.read(self._lab)]
+        chains += self._nftables.read(self._lab) if self._nftables else []
+        text = self._entry.read()
+        state = "absent" if text is None else "present" if text == self._text() else "outdated"
+        found = Firewall(tuple(sorted(chains)), tuple(self._openings(text or "")), state)
+        return None if found == NOTHING else found
+
+    def _openings(self, entry: str) -> list[Opening]:
+        if not self._firewalld:
+            return []
+        recorded = [opening_from(line[len(RECORD) :]) for line in entry.splitlines() if line.startswith(RECORD)]
+        return self._firewalld.read([*self._firewalld.wanted(self._lab), *recorded])
+
+    def apply(self, step: Step) -> None:
+        if step.verb == "remove":
+            self._remove(step.target)
+        elif step.verb in ("open", "close") and self._firewalld:
+            change = self._firewalld.add if step.verb == "open" else self._firewalld.remove
+            change(opening_from(step.target))
+        elif step.verb == "write":
+            self._entry.write(self._text())
+        elif step.verb == "run":
+            run(str(ENTRIES / self._entry.name))
+        elif step.verb == "delete":
+            self._entry.remove()
+
+    def _remove(self, place: str) -> None:
+        chain = next(chain for chain in (self.read() or NOTHING).chains if chain.place == place)
+        tool = self._iptables.get(chain.means) or self._nftables
+        if tool:
+            tool.remove(chain)
+
+    def _text(self) -> str:
+        """The entry: commands that do no harm when all is there already."""
+        firewall = self.wanted
+        parts = [iptables.CALL_FUNCTION] if self._iptables else []
+        for program, tool in self._iptables.items():
+            parts.append(tool.script([chain for chain in firewall.chains if chain.means == program]))
+        if self._nftables:
+            parts.append(self._nftables.script([chain for chain in firewall.chains if chain.means == nftables.MEANS]))
+        record = "".join(f"{RECORD}{opening}\n" for opening in firewall.openings)
+        return FRAME.format(owner=self._lab.owner, record=record, commands="".join(parts))

@@ -1,0 +1,109 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lab needs of its host's firewall, in no firewall's language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from .lab import Address, Lab, Network
+
+DNS, NTP = 53, 123
+DHCP = {"ipv4": 67, "ipv6": 547}
+ICMP = {"ipv4": "icmp", "ipv6": "ipv6-icmp"}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`answers`: only packets of connections that are there already. No family: both."""
+
+    verdict: str
+    family: str = ""
+    incoming: str = ""
+    outgoing: str = ""
+    source: str = ""
+    destination: str = ""
+    protocol: str = ""
+    first_port: int = 0
+    last_port: int = 0
+    answers: bool = False
+
+    def concerns(self, family: str) -> bool:
+        return self.family in ("", family)
+
+
+@dataclass(frozen=True)
+class Ports:
+    protocol: str
+    first: int
+    last: int
+
+
+def admitted(lab: Lab) -> list[Rule]:
+    """To the host, from the lab. Also from its plain bridges: there too the host tells its neighbours where it is."""
+    return [rule for family in lab.families for bridge in lab.bridges for rule in _admitted_from(bridge, family, lab)]
+
+
+def _admitted_from(bridge: str, family: str, lab: Lab) -> Iterator[Rule]:
+    yield Rule("accept", family, bridge, protocol=ICMP[family])
+    for ports in services(lab, family):
+        yield Rule("accept", family, bridge, protocol=ports.protocol, first_port=ports.first, last_port=ports.last)
+
+
+def forwarded(lab: Lab) -> list[Rule]:
+    """Through the host: never more than libvirt lets through itself."""
+    across = [Rule("accept", incoming=bridge, outgoing=bridge) for bridge in lab.bridges]
+    return across + [
+        rule for network in lab.networks for address in network.addresses for rule in _forwarded_for(network, address)
+    ]
+
+
+def _forwarded_for(network: Network, address: Address) -> Iterator[Rule]:
+    if network.forward != "isolated":
+        yield Rule("accept", address.family, incoming=network.bridge, source=address.cidr)
+        only_answers = network.forward == "nat"
+        yield Rule("accept", address.family, outgoing=network.bridge, destination=address.cidr, answers=only_answers)
+
+
+def guarded(lab: Lab) -> list[Rule]:
+    """The host answers on the lab's addresses whichever way a packet came: from elsewhere it must not get there."""
+    own = [Rule("return", family, incoming=link) for family in lab.families for link in ("lo", *lab.bridges)]
+    return own + [
+        Rule(
+            "drop",
+            address.family,
+            destination=address.gateway,
+            protocol=ports.protocol,
+            first_port=ports.first,
+            last_port=ports.last,
+        )
+        for address in lab.addresses
+        for ports in services(lab, address.family)
+    ]
+
+
+def untracked(lab: Lab) -> list[Rule]:
+    """Frames that only cross a plain bridge: where br_netfilter shows them to the firewall, they would get the NAT, or
+    the lack of it, that is for the routed packets which they become behind the veth pair."""
+    return [Rule("notrack", incoming=bridge) for bridge in lab.plain_bridges]
+
+
+def services(lab: Lab, family: str) -> list[Ports]:
+    """What the lab's networks reach on the host."""
+    return ranges({("udp", DNS), ("tcp", DNS), ("udp", NTP), ("udp", DHCP[family]), *lab.ports})
+
+
+def ranges(single: Collection[tuple[str, int]]) -> list[Ports]:
+    """Neighbouring ports together: there can be a BMC port for each node."""
+    merged: list[Ports] = []
+    for protocol, port in sorted(set(single)):
+        if merged and merged[-1].protocol == protocol and merged[-1].last == port - 1:
+            merged[-1] = Ports(protocol, merged[-1].first, port)
+        else:
+            merged.append(Ports(protocol, port, port))
+    return merged

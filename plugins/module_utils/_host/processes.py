@@ -1,0 +1,33 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+
+def pid_file_of(daemon: str) -> Path:
+    return Path(f"/run/{daemon}.pid")
+
+
+def pid_of(daemon: str) -> int | None:
+    try:
+        pid = int(pid_file_of(daemon).read_text(encoding="ascii"))
+        command = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return None
+    # After a crash, the number in the file may be another program's by now.
+    return pid if command == daemon else None
+
+
+def run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.") from error
+    except subprocess.CalledProcessError as error:
+        raise OperatorError(f"`{' '.join(command)}` failed: {error.stderr.strip()}") from error
+    return done.stdout

@@ -1,0 +1,93 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Leases that keep a reservation from its address, and how dnsmasq is told to forget them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Lease
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Reservation
+
+STATUS = Path("/var/lib/libvirt/dnsmasq")
+IPV6 = 1
+PATIENCE = 5.0
+
+
+def stale(leases: Iterable[Lease], reservations: Iterable[Reservation]) -> tuple[Lease, ...]:
+    """A reserved address in other hands, and a machine with a reservation that still has another address."""
+    reservations = tuple(reservations)
+    machines = {item.ip: item.id for item in reservations}
+    addresses = {item.id: item.ip for item in reservations}
+    return tuple(
+        lease
+        for lease in sorted(leases)
+        if machines.get(lease.ip, lease.id) != lease.id or addresses.get(lease.id, lease.ip) != lease.ip
+    )
+
+
+def leases_of(network: Any) -> list[Lease]:
+    return [_lease(item) for item in network.DHCPLeases()]
+
+
+def release(network: Any, lease: Lease) -> None:
+    bridge = network.bridgeName()
+    deadline = time.monotonic() + PATIENCE
+    while lease in leases_of(network):
+        if time.monotonic() > deadline:
+            raise OperatorError(
+                f"dnsmasq on {bridge} does not forget the lease of {lease.ip} for {lease.id}, which a reservation "
+                "contradicts: stop the machine that has it, and run this again when the lease has expired."
+            )
+        _run(_command(bridge, lease))
+        time.sleep(0.05)  # dnsmasq does not answer, it tells libvirt
+
+
+def _command(bridge: str, lease: Lease) -> list[str]:
+    if not lease.iaid:
+        return ["dhcp_release", bridge, lease.ip, lease.id, *filter(None, [lease.client_id])]
+    words = {
+        "iface": bridge,
+        "client-id": lease.id,
+        "server-id": _server_id(bridge),
+        "iaid": lease.iaid,
+        "ip": lease.ip,
+    }
+    return ["dhcp_release6", *(f"--{key}={value}" for key, value in words.items())]
+
+
+def _server_id(bridge: str) -> str:
+    """Of dnsmasq for DHCPv6. It stands in no lease that libvirt tells."""
+    with suppress(OSError, ValueError):
+        leases = json.loads((STATUS / f"{bridge}.status").read_text(encoding="utf-8"))
+        return next((lease["server-duid"] for lease in leases if "server-duid" in lease), "")
+    return ""
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise OperatorError(
+            f"{command[0]}, of the package dnsmasq-utils, is not installed: role nometal.ipi.host_prep installs it."
+        ) from error
+    if done.returncode:
+        raise OperatorError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def _lease(item: dict[str, Any]) -> Lease:
+    client = (item["clientid"] or "").lower()
+    if item["type"] == IPV6:
+        return Lease(item["ipaddr"], client, iaid=item["iaid"] or "")
+    return Lease(item["ipaddr"], (item["mac"] or "").lower(), client_id=client)

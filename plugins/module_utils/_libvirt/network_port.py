@@ -1,0 +1,207 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A network in libvirt and on its host: read it, and carry out single steps on it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_conflicts as conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_leases as leases
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import AS_DEFINED, LIVE_SECTIONS, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_ports import (
+    PortsNote,
+    hook_text,
+    ports_of,
+    reconnect,
+)
+
+try:
+    import libvirt
+except ImportError:  # connect() has said so by the time that anything here runs
+    libvirt = None
+
+if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition
+    from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+
+
+class NetworkPort:
+    """Nothing is done to a network that is not the owner's, unless it is to be adopted."""
+
+    def __init__(  # noqa: PLR0913 - each is an argument of the module, and none goes with another
+        self,
+        connection: Any,
+        name: str,
+        owner: str,
+        desired: Network | None,
+        *,
+        uuid: str | None = None,
+        adopt: bool = False,
+    ) -> None:
+        self._connection = connection
+        self._name = name
+        self._owner = owner
+        self._desired = desired
+        self._uuid = uuid
+        self._adopt = adopt
+        self._hook = HookEntry(f"{name}.ports")
+        self._note = PortsNote(name)
+
+    def read(self) -> Network | None:
+        network = self._find()
+        if network is not None:
+            return self._state_of(network)
+        hook, noted = self._has_hook(), self._note.read()
+        if not hook and not noted:
+            return None
+        # Somebody has removed the network by other means.
+        return Network(self._name, self._owner, None, None, autostart=False, hook=hook, noted_ports=noted)
+
+    def refuse_conflicts(self) -> None:
+        """Say what stands in the way of the desired network, before anything is changed."""
+        refuse_without_root()
+        if self._desired is not None:
+            conflicts.refuse(self._connection, self.read(), self._desired, self._uuid)
+
+    def apply(self, step: Step) -> None:
+        {
+            "define": self._define,
+            "install hook of": self._install_hook,
+            "remove hook of": self._hook.remove,
+            "destroy": self._destroy,
+            "start": lambda: self._network().create(),
+            "update": lambda: self._update(step.target),
+            "reconnect ports of": self._reconnect_ports,
+            "forget ports of": self._note.forget,
+            "autostart": lambda: self._network().setAutostart(1),
+            "disable autostart of": lambda: self._network().setAutostart(0),
+            "release": lambda: self._release(step.target),
+            "undefine": lambda: self._network().undefine(),
+        }[step.verb]()
+
+    def _find(self) -> Any:
+        return next((found for found in self._connection.listAllNetworks() if found.name() == self._name), None)
+
+    def _network(self) -> Any:
+        return self._connection.networkLookupByName(self._name)
+
+    def _wanted(self) -> Definition:
+        if self._desired is None or self._desired.definition is None:
+            raise ValueError(f"{self._name} is to be gone")
+        return self._desired.definition
+
+    def _state_of(self, network: Any) -> Network:
+        live, saved = _descriptions(network)
+        owner = _owner_of(network)
+        self._refuse_strangers(owner)
+        ours = self._desired.definition.options if self._desired and self._desired.definition else ()
+        definition = xml.definition_of(saved, ours) if saved else None
+        running = xml.definition_of(live, ours) if live else None
+        return Network(
+            name=self._name,
+            owner=owner,
+            definition=definition,
+            live=AS_DEFINED if running and running == definition else running,
+            autostart=bool(network.isPersistent() and network.autostart()),
+            hook=self._has_hook(),
+            noted_ports=self._note.read(),
+            stale_leases=self._stale_leases(network),
+        )
+
+    def _refuse_strangers(self, owner: str | None) -> None:
+        if owner == self._owner or self._adopt:
+            return
+        raise OperatorError(
+            f"network {self._name} is not {self._owner}'s but {owner or 'somebody'}'s, so it is neither changed nor "
+            "removed: choose another name, remove it yourself, or make it this lab's with `adopt: true`."
+        )
+
+    def _has_hook(self) -> bool:
+        text = self._hook.read()
+        return text is not None if self._desired is None else text == hook_text(self._name, self._wanted().bridge)
+
+    def _stale_leases(self, network: Any) -> Any:
+        if self._desired is None:
+            return ()
+        return leases.stale(leases.leases_of(network), self._wanted().reservations)
+
+    def _define(self) -> None:
+        network = self._find()
+        live, saved = _descriptions(network) if network else ("", "")
+        before = saved or live or xml.new(self._name, self._uuid)
+        self._connection.networkDefineXML(xml.edited(before, self._owner, self._wanted()))
+
+    def _install_hook(self) -> None:
+        self._hook.write(hook_text(self._name, self._wanted().bridge))
+
+    def _destroy(self) -> None:
+        network = self._network()
+        if self._desired is not None:
+            self._note.take(network.bridgeName())
+        network.destroy()
+
+    def _reconnect_ports(self) -> None:
+        reconnect(self._note.read(), self._wanted().bridge)
+        self._note.forget()
+
+    def _update(self, name: str) -> None:
+        """Only what runs: what is written down has been redefined as a whole."""
+        network = self._network()
+        live = network.XMLDesc()
+        running, wanted = getattr(xml.definition_of(live), name), getattr(self._wanted(), name)
+        section = getattr(libvirt, f"VIR_NETWORK_SECTION_{LIVE_SECTIONS[name]}")
+        changes = {
+            libvirt.VIR_NETWORK_UPDATE_COMMAND_DELETE: [item for item in running if item not in wanted],
+            libvirt.VIR_NETWORK_UPDATE_COMMAND_ADD_LAST: [item for item in wanted if item not in running],
+        }
+        for command, items in changes.items():
+            for item in items:
+                place = xml.position_of(live, item)
+                network.update(command, section, place, xml.item_xml(item), libvirt.VIR_NETWORK_UPDATE_AFFECT_LIVE)
+
+    def _release(self, ip: str) -> None:
+        network = self._network()
+        for lease in self._stale_leases(network):
+            if lease.ip == ip:
+                leases.release(network, lease)
+
+
+def names_owned_by(connection: Any, owner: str) -> list[str]:
+    return sorted(found.name() for found in connection.listAllNetworks() if _owner_of(found) == owner)
+
+
+def refuse_to_unplug(connection: Any, names: list[str]) -> None:
+    for name in names:
+        network = connection.networkLookupByName(name)
+        ports = ports_of(network.bridgeName()) if network.isActive() else []
+        if ports:
+            raise OperatorError(
+                f"network {name} is no longer wanted, but {', '.join(ports)} on its bridge would be unplugged. "
+                "Nothing was changed. Set `restart: allowed` to have it removed all the same."
+            )
+
+
+def refuse_without_root() -> None:
+    if os.geteuid():
+        raise OperatorError(
+            "The network's hook and the ports of its bridge are root's: run as root, with `become: true`."
+        )
+
+
+def _owner_of(network: Any) -> str | None:
+    live, saved = _descriptions(network)
+    return xml.owner_of(saved or live)
+
+
+def _descriptions(network: Any) -> tuple[str, str]:
+    """What runs and what is written down; empty if it does not, or is not."""
+    live = network.XMLDesc() if network.isActive() else ""
+    if not network.isPersistent():
+        return live, ""
+    return live, network.XMLDesc(libvirt.VIR_NETWORK_XML_INACTIVE) if live else network.XMLDesc()

@@ -1,0 +1,110 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is plugged into a network's bridge, and comes back when the bridge was made anew."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+LINKS = Path("/sys/class/net")
+RUN = Path("/run/nometal")
+HOOK_TEXT = """\
+#!/usr/bin/python3
+# Made by nometal.ipi and removed with its network.
+# libvirt makes a network's bridge anew when it starts the network, and leaves running guests unplugged: this plugs
+# those back in that were on it, unless they are plugged in elsewhere by now.
+import glob
+import os
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+NETWORK, BRIDGE = {network!r}, {bridge!r}
+
+
+def taps():
+    for guest in glob.glob("/run/libvirt/qemu/*.xml"):
+        try:
+            interfaces = ElementTree.parse(guest).findall("domain/devices/interface")
+        except (OSError, ElementTree.ParseError):  # the guest is just ending
+            continue
+        for interface in interfaces:
+            if any(source.get("bridge") == BRIDGE for source in interface.iter("source")):
+                yield from (target.get("dev") for target in interface.findall("target"))
+
+
+if sys.argv[1:] == [NETWORK, "started"] and os.path.isdir(f"/sys/class/net/{{BRIDGE}}/bridge"):
+    for tap in taps():
+        if os.path.exists(f"/sys/class/net/{{tap}}") and not os.path.exists(f"/sys/class/net/{{tap}}/master"):
+            subprocess.run(["ip", "link", "set", "dev", tap, "master", BRIDGE], check=False)
+"""
+
+
+def hook_text(network: str, bridge: str) -> str:
+    return HOOK_TEXT.format(network=network, bridge=bridge)
+
+
+@dataclass(frozen=True)
+class PortsNote:
+    """The ports of a bridge, written down while its network is stopped: a run that is killed then leaves it behind."""
+
+    network: str
+
+    def read(self) -> tuple[str, ...]:
+        with suppress(FileNotFoundError, ValueError):
+            return tuple(json.loads(self._path.read_text(encoding="utf-8")))
+        return ()
+
+    def take(self, bridge: str) -> None:
+        """Beside what an earlier run has noted: its ports may be unplugged still."""
+        ports = sorted({*self.read(), *ports_of(bridge)})
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_suffix(".new")
+        draft.write_text(json.dumps(ports), encoding="utf-8")
+        draft.replace(self._path)
+
+    def forget(self) -> None:
+        with suppress(FileNotFoundError):
+            self._path.unlink()
+        with suppress(OSError):  # others have notes there
+            RUN.rmdir()
+
+    @property
+    def _path(self) -> Path:
+        return RUN / f"{self.network}.ports"
+
+
+def reconnect(ports: tuple[str, ...], bridge: str) -> None:
+    """Those that still exist, and that nobody has plugged in elsewhere meanwhile."""
+    for port in ports:
+        link = LINKS / port
+        if link.exists() and not (link / "master").exists():
+            _ip("link", "set", "dev", port, "master", bridge)
+
+
+def is_bridge(link: str) -> bool:
+    return (LINKS / link / "bridge").is_dir()
+
+
+def link_exists(link: str) -> bool:
+    return (LINKS / link).exists()
+
+
+def ports_of(bridge: str) -> list[str]:
+    with suppress(FileNotFoundError):
+        return sorted(entry.name for entry in (LINKS / bridge / "brif").iterdir())
+    return []
+
+
+def _ip(*words: str) -> None:
+    command = ["ip", *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise OperatorError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")

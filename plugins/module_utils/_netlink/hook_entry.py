@@ -1,0 +1,61 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug, Wiring
+
+HEAD = """\
+#!/bin/sh
+# Made by nometal.ipi and removed with veth pair {name}, which this brings back when a libvirt network has started.
+[ "$2" = started ] || exit 0
+there() {{ [ -e "/sys/class/net/$1" ]; }}
+"""
+BRIDGE_OF_OTHERS = """
+# Not ours to make. When it comes later, this is called again.
+there {bridge} || exit 0
+"""
+OUR_BRIDGE = """
+if ! there {bridge}; then
+  ip link add {bridge} type bridge forward_delay 0
+  ip link set {bridge} alias {mark} mtu {mtu}
+  for silencing in ipv6/conf/{bridge}/disable_ipv6 ipv4/conf/{bridge}/arp_ignore; do
+    [ ! -e "/proc/sys/net/$silencing" ] || echo 1 >"/proc/sys/net/$silencing"
+  done
+  ip link set {bridge} up
+fi
+"""
+PAIR = """
+there {a} || ip link add {a} mtu {mtu} type veth peer name {b} mtu {mtu}
+"""
+
+
+def entry_of(pair: str) -> HookEntry:
+    return HookEntry(f"{pair}.veth")
+
+
+def entry_text(wiring: Wiring, our_bridges: Sequence[str]) -> str:
+    """The pair once more, in iproute2: after a reboot there may be no Ansible, and no Python of ours."""
+    bridges = [plug.bridge for plug in wiring.plugs if plug.bridge]
+    return "".join(
+        [
+            HEAD.format(name=wiring.name),
+            *(BRIDGE_OF_OTHERS.format(bridge=bridge) for bridge in bridges if bridge not in our_bridges),
+            *(OUR_BRIDGE.format(bridge=bridge, mark=MARK, mtu=wiring.mtu) for bridge in our_bridges),
+            PAIR.format(a=wiring.a.name, b=wiring.b.name, mtu=wiring.mtu),
+            *(_plugging(plug, wiring.mtu) for plug in wiring.plugs),
+        ]
+    )
+
+
+def _plugging(plug: Plug, mtu: int) -> str:
+    where = f"master {plug.bridge}" if plug.bridge else "nomaster"
+    return f"ip link set {plug.name} mtu {mtu} {where} up\n"

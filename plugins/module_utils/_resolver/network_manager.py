@@ -1,0 +1,85 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
+    Settings,
+    dnsmasq_lines,
+    read_lines,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Lab
+
+PID = Path("/run/NetworkManager/dnsmasq.pid")
+PATIENCE = 10.0
+
+
+class NetworkManager:
+    """A file for the dnsmasq that NetworkManager runs for the host, which reads it when it starts."""
+
+    name = "NetworkManager"
+
+    @staticmethod
+    def dnsmasq() -> Path | None:
+        """The running process, in /proc."""
+        with suppress(OSError, ValueError):
+            process = Path("/proc") / str(int(PID.read_text(encoding="ascii")))
+            if process.joinpath("comm").read_text(encoding="utf-8").strip() == "dnsmasq":
+                return process
+        return None
+
+    def wanted(self, lab: Lab) -> Settings:
+        return Settings(lines=_lines(lab))
+
+    def read(self, lab: Lab) -> Settings | None:
+        lines = read_lines(_file(lab))
+        return None if lines is None else Settings(lines, in_force=_has_been_read(_file(lab)))
+
+    def write(self, lab: Lab) -> None:
+        files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
+
+    def apply(self, lab: Lab) -> None:
+        run("nmcli", "general", "reload", "dns-full")
+        deadline = time.monotonic() + PATIENCE
+        while not _has_been_read(_file(lab)):
+            if time.monotonic() > deadline:
+                raise OperatorError("NetworkManager was told to start its dnsmasq anew, but has not: see its log.")
+            time.sleep(0.05)
+
+    def remove(self, lab: Lab) -> None:
+        # The file goes last: as long as it is there, the next run can tell that dnsmasq may still go by it.
+        files.write_whole(_file(lab), "", 0o644)
+        if self.dnsmasq():
+            self.apply(lab)
+        files.remove(_file(lab))
+
+
+def _file(lab: Lab) -> Path:
+    return Path("/etc/NetworkManager/dnsmasq.d") / f"nometal-{lab.owner}.conf"
+
+
+def _lines(lab: Lab) -> tuple[str, ...]:
+    return (f"# Made by nometal.ipi for lab {lab.owner} and removed with it.", *dnsmasq_lines(lab))
+
+
+def _has_been_read(file: Path) -> bool:
+    process = NetworkManager.dnsmasq()
+    return process is not None and _started_at(process) > file.stat().st_mtime
+
+
+def _started_at(process: Path) -> float:
+    since_boot = int(process.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    return time.time() - uptime + since_boot / os.sysconf("SC_CLK_TCK")

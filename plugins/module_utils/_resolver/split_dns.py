@@ -1,0 +1,99 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    class Means(Protocol):
+        """One way in which a host can be told where to ask for a lab's names."""
+
+        name: str
+
+        def wanted(self, lab: Lab) -> Settings: ...
+
+        def read(self, lab: Lab) -> Settings | None: ...
+
+        def write(self, lab: Lab) -> None: ...
+
+        def apply(self, lab: Lab) -> None: ...
+
+        def remove(self, lab: Lab) -> None: ...
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Names below these domains are to be asked for at these servers, as long as the link is there."""
+
+    owner: str
+    link: str
+    domains: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one means holds of a lab: the lines of the lab's file, and whether they hold now and will hold again."""
+
+    lines: tuple[str, ...]
+    kept: bool = True
+    in_force: bool = True
+
+
+@dataclass(frozen=True)
+class HostResolver:
+    """By the name of the means. More than one has something of the lab after the host has gone over to another."""
+
+    means: Mapping[str, Settings]
+
+
+def plan(current: HostResolver, desired: HostResolver) -> Sequence[Step]:
+    steps = [Step("remove", name) for name in current.means if name not in desired.means]
+    for name, wanted in desired.means.items():
+        found = current.means.get(name)
+        as_written = found is not None and (found.lines, found.kept) == (wanted.lines, wanted.kept)
+        if not as_written:
+            steps.append(Step("write", name))
+        if not (as_written and found is not None and found.in_force):
+            steps.append(Step("apply", name))
+    return steps
+
+
+class SplitDnsPort:
+    """What this host has been told of one lab's names."""
+
+    def __init__(self, lab: Lab, means: Mapping[str, Means]) -> None:
+        self._lab = lab
+        self._means = means
+
+    def read(self) -> HostResolver:
+        found = {name: means.read(self._lab) for name, means in self._means.items()}
+        return HostResolver({name: settings for name, settings in found.items() if settings is not None})
+
+    def apply(self, step: Step) -> None:
+        means = self._means[step.target]
+        try:
+            {"write": means.write, "apply": means.apply, "remove": means.remove}[step.verb](self._lab)
+        except OSError as error:
+            raise OperatorError(f"{error.filename} cannot be written: {error.strerror}.") from error
+
+
+def dnsmasq_lines(lab: Lab) -> tuple[str, ...]:
+    return tuple(f"server=/{domain}/{server}" for domain in lab.domains for server in lab.servers)
+
+
+def text_of(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_lines(path: Path) -> tuple[str, ...] | None:
+    return tuple(path.read_text(encoding="utf-8").splitlines()) if path.exists() else None

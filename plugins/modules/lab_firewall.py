@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: lab_firewall
+short_description: One lab's openings in its host's firewall
+version_added: 0.1.0
+description:
+  - Lets the lab's networks reach DHCP, DNS, NTP and the given ports on the host, whatever its firewall does otherwise,
+    and keeps everybody else from those on the lab's addresses.
+  - Lets through the host what the networks' forward modes say, and frames between the ports of one bridge, so that a
+    FORWARD policy of DROP, as Docker sets it, does not cut the lab off.
+    A new connection into a V(nat) network is not let in.
+  - Works by every means that the host has. iptables, and those chains of others in nftables that refuse what they do
+    not know, call chains of the lab's own; nftables has a table of the lab's own as well; in firewalld, libvirt's zones
+    get rules about the lab's addresses. Rules of others stay as they are, and none is ever flushed.
+  - libvirt's network hook brings the rules back when a network starts, as it does at boot.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+options:
+  owner:
+    description: Name of the lab. It marks the chains, and is the only option that O(state=absent) needs.
+    type: str
+    required: true
+  networks:
+    description:
+      - The lab's networks, as the lab model has them.
+      - Read are C(bridge), C(forward) and, of each of C(addresses), C(gateway) and C(cidr).
+    type: list
+    elements: dict
+    default: []
+  bridges:
+    description: Bridges of the lab that are not a libvirt network's, such as C(baremetal).
+    type: list
+    elements: str
+    default: []
+  ports:
+    description: What the lab's networks reach on the host besides DHCP, DNS and NTP, which are the BMCs.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      protocol:
+        description: Protocol of the port.
+        type: str
+        choices: [tcp, udp]
+        default: tcp
+      port:
+        description: The port.
+        type: int
+        required: true
+  state:
+    description: Whether the lab is to be let through, or all of its rules are to be gone.
+    type: str
+    choices: [present, absent]
+    default: present
+requirements:
+  - iptables or nft on the managed host
+"""
+
+EXAMPLES = r"""
+- name: Let the lab through the firewall
+  nometal.ipi.lab_firewall:
+    owner: demo
+    networks:
+      - bridge: nm-demo
+        forward: nat
+        addresses:
+          - gateway: 192.168.126.1
+            cidr: 192.168.126.0/24
+    bridges: [baremetal]
+    ports:
+      - port: 8000
+
+- name: Leave the firewall as it was
+  nometal.ipi.lab_firewall:
+    owner: demo
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [write hook entry, run hook entry]
+"""
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+PORT = {
+    "protocol": {"type": "str", "choices": ["tcp", "udp"], "default": "tcp"},
+    "port": {"type": "int", "required": True},
+}
+ARGUMENTS = {
+    "owner": {"type": "str", "required": True},
+    "networks": {"type": "list", "elements": "dict", "default": []},
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    firewall = FirewallPort(lab_from(params))
+    wanted = params["state"] == "present"
+
+    @contextmanager
+    def port() -> Iterator[FirewallPort]:
+        if wanted:
+            firewall.refuse_conflicts()
+        yield firewall
+
+    return Reconciler(port, plan).run(firewall.wanted if wanted else None, check_mode=check_mode)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

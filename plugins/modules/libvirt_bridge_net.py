@@ -1,0 +1,466 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: libvirt_bridge_net
+short_description: A libvirt network with its bridge, DHCP and DNS
+version_added: 0.1.0
+description:
+  - Makes a libvirt network as declared, started and started again at boot; changes it; or removes it.
+  - DHCP reservations, ranges and DNS records change while the network runs, and disturb nobody. All else needs the
+    network to be restarted, which is refused unless O(restart=allowed).
+  - Guests and links that are plugged into the bridge are back on it after a restart, of this module's or of anybody's.
+  - The network's metadata in libvirt name its owner. A network without, or with another owner, is never touched unless
+    O(adopt=true). What others have added to an owned network beside the things declared here stays.
+  - A lease that keeps a reservation from its address is released, and the machine gets its address when it asks next.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+  - nometal.ipi.libvirt
+requirements:
+  - dnsmasq-utils, as role nometal.ipi.host_prep installs it, for releasing leases
+options:
+  name:
+    description:
+      - Name of the network.
+      - Left out with O(state=absent), it means all networks of O(owner), except O(keep).
+    type: str
+  owner:
+    description: Whose the network is, such as the lab's name.
+    type: str
+    required: true
+  keep:
+    description:
+      - Names of networks of O(owner) that stay, when O(name) is left out. The owner goes on, so what is plugged into
+        the others is not unplugged unless O(restart=allowed).
+    type: list
+    elements: str
+    default: []
+  uuid:
+    description: UUID of a network that is made. One that is there keeps its own.
+    type: str
+  bridge:
+    description:
+      - Name of the bridge, which libvirt makes and removes with the network. At most 15 characters.
+      - Required with O(state=present).
+    type: str
+  forward:
+    description:
+      - V(nat), behind the host's own address; V(route), routed by the host; V(open), routed and with no firewall rules
+        of libvirt's; V(isolated), not at all.
+    type: str
+    choices: [nat, route, open, isolated]
+    default: nat
+  mtu:
+    description: MTU of the bridge, which DHCP hands out too.
+    type: int
+    default: 1500
+  domain:
+    description: Domain of the network. Its names are known here or nowhere; no other server is asked for them.
+    type: str
+  autostart:
+    description: Whether the network starts with the host.
+    type: bool
+    default: true
+  addresses:
+    description:
+      - The network's subnets, one of IPv4, of IPv6, or one of each.
+      - Required with O(state=present).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      cidr:
+        description: The subnet.
+        type: str
+        required: true
+      gateway:
+        description: The host's own address in it, which is also that of the DHCP and DNS server.
+        type: str
+        required: true
+      prefix:
+        description: Length of the subnet's prefix. It follows from O(addresses[].cidr), and may be given as well.
+        type: int
+      family:
+        description: The subnet's family. It follows from O(addresses[].cidr), and may be given as well.
+        type: str
+        choices: [ipv4, ipv6]
+  dhcp:
+    description: Who gets which address. Empty, the network has no DHCP.
+    type: dict
+    suboptions:
+      ranges:
+        description:
+          - Addresses for any machine.
+          - libvirt would allow only as many leases as the ranges have addresses. Where there are reservations and pools
+            as well, parts of the largest range stand in the network more than once, which makes room for them.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          start:
+            description: First address.
+            type: str
+            required: true
+          end:
+            description: Last address.
+            type: str
+            required: true
+          family:
+            description: Follows from the addresses, and may be given as well.
+            type: str
+            choices: [ipv4, ipv6]
+      reservations:
+        description: Machines that always get the same address.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name:
+            description: The machine's host name.
+            type: str
+            required: true
+          fqdn:
+            description: The machine's full name. DHCP has no use for it; what DNS answers stands in O(dns.hosts).
+            type: str
+          mac:
+            description: The machine's MAC address, by which DHCP knows it.
+            type: str
+            required: true
+          duid:
+            description: The machine's DUID, by which DHCPv6 knows it. Required for an IPv6 address.
+            type: str
+          ips:
+            description: The machine's addresses, one of a family.
+            type: list
+            elements: str
+            required: true
+      pools:
+        description:
+          - Addresses for machines whose MAC addresses begin alike, such as VMs that nobody knows beforehand. No other
+            machine gets them.
+          - A machine with a reservation keeps it. When a pool is used up, an address of O(dhcp.ranges) is given out.
+          - The longest prefix wins. Pools of the same prefix share their addresses and their routes.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          mac_prefix:
+            description: How the MAC addresses begin, one to five pairs of hex digits.
+            type: str
+            required: true
+          start:
+            description: First address.
+            type: str
+            required: true
+          end:
+            description: Last address.
+            type: str
+            required: true
+          family:
+            description: Follows from the addresses, and may be given as well.
+            type: str
+            choices: [ipv4, ipv6]
+          static_routes:
+            description: Routes that DHCP hands out to these machines, beside the default route.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              to:
+                description: Destination.
+                type: str
+                required: true
+              via:
+                description: Next hop, in the network.
+                type: str
+                required: true
+  dns:
+    description: What the network's DNS server answers.
+    type: dict
+    suboptions:
+      hosts:
+        description: Names of addresses, and addresses of names.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          ip:
+            description: The address, which stands here once.
+            type: str
+            required: true
+          names:
+            description: All names of the address. The first one is what it resolves to.
+            type: list
+            elements: str
+            required: true
+      wildcards:
+        description: Domains below which every name has the same address.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          domain:
+            description: The domain, with no asterisk.
+            type: str
+            required: true
+          ip:
+            description: The address. A domain may stand here once for each of its addresses.
+            type: str
+            required: true
+      forwarders:
+        description: Servers that are asked for all other names, instead of the host's own.
+        type: list
+        elements: str
+        default: []
+      records:
+        description: Further records.
+        type: dict
+        suboptions:
+          srv:
+            description: Where services are.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              service:
+                description: The service, with no underscore.
+                type: str
+                required: true
+              protocol:
+                description: The protocol, with no underscore.
+                type: str
+                required: true
+              domain:
+                description: The domain that has the service.
+                type: str
+                required: true
+              target:
+                description: The host that serves.
+                type: str
+                required: true
+              port:
+                description: The port.
+                type: int
+                required: true
+              priority:
+                description: Lower is asked first.
+                type: int
+                default: 0
+              weight:
+                description: Share among equals.
+                type: int
+                default: 0
+          txt:
+            description: Texts.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              name:
+                description: The name that has the text.
+                type: str
+                required: true
+              value:
+                description: The text, 255 characters at most.
+                type: str
+                required: true
+  ntp_servers:
+    description: Addresses of time servers that DHCP hands out.
+    type: list
+    elements: str
+    default: []
+  restart:
+    description:
+      - Whether a running network may be restarted for changes that libvirt cannot make otherwise. Guests lose their
+        network for a second or two; connections survive that.
+    type: str
+    choices: [refused, allowed]
+    default: refused
+  adopt:
+    description: Take over a network of this name that is not the owner's, and change or remove it.
+    type: bool
+    default: false
+  state:
+    description: Whether the network is to be there, started, or gone.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Make the lab's network
+  nometal.ipi.libvirt_bridge_net:
+    name: nometal-demo
+    owner: demo
+    bridge: nm-demo
+    domain: demo.lab.example.test
+    addresses:
+      - cidr: 192.168.126.0/24
+        gateway: 192.168.126.1
+    dhcp:
+      ranges:
+        - {start: 192.168.126.220, end: 192.168.126.239}
+      reservations:
+        - {name: control-plane-0, mac: "52:54:00:2c:a0:17", ips: [192.168.126.20]}
+      pools:
+        - {mac_prefix: "52:54:00", start: 192.168.126.10, end: 192.168.126.17}
+    dns:
+      hosts:
+        - {ip: 192.168.126.5, names: [api.demo.lab.example.test]}
+      wildcards:
+        - {domain: apps.demo.lab.example.test, ip: 192.168.126.6}
+
+- name: Make the networks of the model, one of its entries each, and restart them if need be
+  nometal.ipi.libvirt_bridge_net: "{{ network | combine({'owner': lab.name, 'restart': 'allowed'}) }}"
+
+- name: Remove one network of the lab
+  nometal.ipi.libvirt_bridge_net:
+    name: nometal-demo
+    owner: demo
+    state: absent
+
+- name: Remove all networks of the lab, whatever they are called
+  nometal.ipi.libvirt_bridge_net:
+    owner: demo
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [define nometal-demo, install hook of nometal-demo, start nometal-demo, autostart nometal-demo]
+"""
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port import (
+    NetworkPort,
+    names_owned_by,
+    refuse_to_unplug,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import network_from, refuse_name
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+TEXT = {"type": "str"}
+NEEDED = {"type": "str", "required": True}
+FAMILY = {"type": "str", "choices": ["ipv4", "ipv6"]}
+SPAN = {"start": NEEDED, "end": NEEDED, "family": FAMILY}
+
+
+def list_of(elements: str, **options: Any) -> dict[str, Any]:
+    return {"type": "list", "elements": elements, "default": [], **({"options": options} if options else {})}
+
+
+def section(**options: Any) -> dict[str, Any]:
+    return {"type": "dict", "apply_defaults": True, "options": options}
+
+
+STRINGS = {"type": "list", "elements": "str", "required": True}
+DHCP = section(
+    ranges=list_of("dict", **SPAN),
+    reservations=list_of("dict", name=NEEDED, fqdn=TEXT, mac=NEEDED, duid=TEXT, ips=STRINGS),
+    pools=list_of("dict", mac_prefix=NEEDED, **SPAN, static_routes=list_of("dict", to=NEEDED, via=NEEDED)),
+)
+SRV = {
+    **dict.fromkeys(("service", "protocol", "domain", "target"), NEEDED),
+    "port": {"type": "int", "required": True},
+    "priority": {"type": "int", "default": 0},
+    "weight": {"type": "int", "default": 0},
+}
+DNS = section(
+    hosts=list_of("dict", ip=NEEDED, names=STRINGS),
+    wildcards=list_of("dict", domain=NEEDED, ip=NEEDED),
+    forwarders=list_of("str"),
+    records=section(srv=list_of("dict", **SRV), txt=list_of("dict", name=NEEDED, value=NEEDED)),
+)
+ARGUMENTS = {
+    "name": TEXT,
+    "owner": NEEDED,
+    "keep": list_of("str"),
+    "uuid": TEXT,
+    "bridge": TEXT,
+    "forward": {"type": "str", "choices": ["nat", "route", "open", "isolated"], "default": "nat"},
+    "mtu": {"type": "int", "default": 1500},
+    "domain": TEXT,
+    "autostart": {"type": "bool", "default": True},
+    "addresses": list_of("dict", cidr=NEEDED, gateway=NEEDED, prefix={"type": "int"}, family=FAMILY),
+    "dhcp": DHCP,
+    "dns": DNS,
+    "ntp_servers": list_of("str"),
+    "restart": {"type": "str", "choices": ["refused", "allowed"], "default": "refused"},
+    "adopt": {"type": "bool", "default": False},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    refuse_name(params["name"])
+    desired = network_from(params) if params["state"] == "present" else None
+
+    @contextmanager
+    def port() -> Iterator[NetworkPort]:
+        with connect(params["libvirt_uri"]) as connection:
+            opened = NetworkPort(
+                connection, params["name"], params["owner"], desired, uuid=params["uuid"], adopt=params["adopt"]
+            )
+            opened.refuse_conflicts()
+            yield opened
+
+    decide = partial(plan, may_restart=params["restart"] == "allowed")
+    return Reconciler(port, decide).run(desired, check_mode=check_mode)
+
+
+def remove_all(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    """Each network of the owner. A lab whose specification has changed since knows no longer what it called them."""
+    try:
+        with connect(params["libvirt_uri"]) as connection:
+            names = [name for name in names_owned_by(connection, params["owner"]) if name not in params["keep"]]
+            if params["keep"] and params["restart"] == "refused":
+                refuse_to_unplug(connection, names)
+    except NotThereYetError:
+        if not check_mode:
+            raise
+        names = []
+    removed = [run({**params, "name": name}, check_mode=check_mode) for name in names]
+    return {
+        "changed": bool(removed),
+        "steps": [step for result in removed for step in result["steps"]],
+        "diff": [result["diff"] for result in removed],
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS,
+        required_if=[("state", "present", ("name", "bridge"))],
+        supports_check_mode=True,
+    )
+    act = run if module.params["name"] else remove_all
+    try:
+        module.exit_json(**act(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: split_dns
+short_description: The host asks a lab's name servers for the lab's names
+version_added: 0.1.0
+description:
+  - Has the host itself ask the name servers of a lab for the names of the lab, and for no others, by the means that fit
+    what the host asks first. All other names are asked for where they were before.
+  - Where C(/etc/resolv.conf) leads to systemd-resolved, the lab's link gets DNS settings of its own, again whenever
+    its network starts.
+    systemd-resolved goes by them while the link has carrier, that is while a veth pair or a VM is on the bridge.
+  - Where it leads to the dnsmasq that NetworkManager runs, that gets a file in C(/etc/NetworkManager/dnsmasq.d).
+  - Anywhere else C(/etc/resolv.conf) itself is the means, in which no name server can be given for some names only.
+    A small dnsmasq on 127.78.77.53 sees to the split, and one line puts it before the other name servers,
+    which stay as they are.
+    Both are there only while the network of a lab is up, and all labs share them. Under systemd the line is put back
+    when DHCP, NetworkManager or resolvconf write the file anew.
+  - A name server of the user's own on the host must not take its upstream servers from C(/etc/resolv.conf), or it is
+    passed by while a lab is up, since the two would ask each other for ever.
+  - What is to be there whenever the network starts is done by the network hook, which M(nometal.ipi.libvirt_service)
+    installs.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+options:
+  owner:
+    description: Name of the lab.
+    type: str
+    required: true
+  link:
+    description: Bridge of the lab's network. As long as it is not there, the lab's servers are not asked.
+    type: str
+    required: true
+  domains:
+    description: Domains of the lab, and reverse zones if they are not those of O(subnets). All names below are its own.
+    type: list
+    elements: str
+    default: []
+  subnets:
+    description: Subnets of the lab, whose addresses are looked up at its servers too.
+    type: list
+    elements: str
+    default: []
+  servers:
+    description:
+      - Addresses of the lab's name servers.
+      - Required with O(state=present), as is one of O(domains) and O(subnets).
+    type: list
+    elements: str
+    default: []
+  state:
+    description: Whether the host is to know the lab's names, or to be as it was before.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Resolve the lab's names on its host
+  nometal.ipi.split_dns:
+    owner: demo
+    link: nm-demo
+    domains: [demo.lab.example.test]
+    subnets: [192.168.126.0/24]
+    servers: [192.168.126.1]
+
+- name: Leave the host's resolver as it was
+  nometal.ipi.split_dns:
+    owner: demo
+    link: nm-demo
+    state: absent
+"""
+
+RETURN = r"""
+means:
+  description: By what the host is told where to ask, V(systemd-resolved), V(NetworkManager) or V(resolv.conf).
+  returned: when O(state=present)
+  type: str
+  sample: systemd-resolved
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [write systemd-resolved, apply systemd-resolved]
+"""
+
+import re
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import choose, measure
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.network_manager import NetworkManager
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.resolv_conf import ResolvConf
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
+    HostResolver,
+    Lab,
+    SplitDnsPort,
+    plan,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import domain, reverse_zones, server
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import Resolution
+    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Means
+
+ARGUMENTS = {
+    "owner": {"type": "str", "required": True},
+    "link": {"type": "str", "required": True},
+    "domains": {"type": "list", "elements": "str", "default": []},
+    "subnets": {"type": "list", "elements": "str", "default": []},
+    "servers": {"type": "list", "elements": "str", "default": []},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+MEANS: dict[str, Means] = {
+    SystemdResolved.name: SystemdResolved(),
+    NetworkManager.name: NetworkManager(),
+    ResolvConf.name: ResolvConf(),
+}
+
+
+def lab_from(params: dict[str, Any]) -> Lab:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", params["owner"]):
+        raise OperatorError(f"owner: {params['owner']!r} is no name of a lab: small letters, digits and hyphens.")
+    if not re.fullmatch(r"[^\s/'\"]{1,15}", params["link"]):
+        raise OperatorError(f"link: {params['link']!r} is no name of an interface.")
+    zones = [zone for subnet in params["subnets"] for zone in reverse_zones(subnet)]
+    lab = Lab(
+        owner=params["owner"],
+        link=params["link"],
+        domains=tuple(dict.fromkeys([*map(domain, params["domains"]), *zones])),
+        servers=tuple(dict.fromkeys(map(server, params["servers"]))),
+    )
+    if params["state"] == "present" and not (lab.servers and lab.domains):
+        raise OperatorError(f"Of lab {lab.owner}, servers and at least one of domains and subnets must be given.")
+    return lab
+
+
+def means_for(host: Resolution) -> Means:
+    means = MEANS[choose(host)]
+    if isinstance(means, ResolvConf):
+        means.refuse_conflicts()
+    return means
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    lab = lab_from(params)
+    reconciler = Reconciler(lambda: nullcontext(SplitDnsPort(lab, MEANS)), plan)
+    if params["state"] == "absent":
+        return reconciler.run(HostResolver({}), check_mode=check_mode)
+    means = means_for(measure())
+    desired = HostResolver({means.name: means.wanted(lab)})
+    return {**reconciler.run(desired, check_mode=check_mode), "means": means.name}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: veth_pair
+short_description: A veth pair that joins two bridges, now and after a reboot
+version_added: 0.1.0
+description:
+  - Makes a pair of virtual Ethernet ends, each on its bridge, and the plain bridge of the nodes if it is missing.
+    What was changed behind its back is repaired, and each step says what was wrong.
+  - The pair is back after a reboot, and after a libvirt network was restarted by anyone, without Ansible. For that, an
+    entry of the hook that M(nometal.ipi.libvirt_service) installs makes it anew when a libvirt network starts.
+    If libvirt would not call the hook, the module warns.
+  - NetworkManager and systemd-networkd, where the host has them, are told to leave these links alone.
+  - A bridge that the module makes has no forwarding delay and no address, the host answers on it
+    neither IPv6 nor ARP for its other addresses, and it bears the alias C(nometal.ipi).
+    A bridge without it is somebody else's. It is used, but never changed or removed.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+requirements:
+  - pyroute2 for the managed host's Python, as role nometal.ipi.host_prep installs it
+options:
+  name:
+    description:
+      - Name of the pair, after which its files are called.
+      - Letters, digits, dot, hyphen and underscore; 64 characters at most.
+    type: str
+    required: true
+  a:
+    description: The end at a bridge that is there already, as a rule that of a libvirt network.
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the end, 15 characters at most. If it exists, it has to be a veth.
+        type: str
+        required: true
+      bridge:
+        description: The bridge that it goes to. Without one, it goes to none.
+        type: str
+      make_bridge:
+        description:
+          - Whether the bridge is made if it is missing. If not, it must be there.
+          - Do not say so for the bridge of a libvirt network. libvirt makes it, and does not start the network
+            if somebody else has done so.
+        type: bool
+        default: false
+  b:
+    description: The end at the plain bridge of the nodes, which is made if it is missing.
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the end, 15 characters at most. If it exists, it has to be a veth.
+        type: str
+        required: true
+      bridge:
+        description: The bridge that it goes to. Without one, it goes to none.
+        type: str
+      make_bridge:
+        description:
+          - Whether the bridge is made if it is missing. If not, it must be there.
+          - Set this to V(false) for the bridge of a libvirt network. libvirt makes it, and does not start the network
+            if somebody else has done so.
+        type: bool
+        default: true
+  mtu:
+    description: MTU of both ends and of a bridge that is made, from 68 to 65535.
+    type: int
+    default: 1500
+  state:
+    description:
+      - V(present) has the pair there and working.
+      - V(absent) removes it with its files, and a bridge made by this module if nothing else is on it.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Join the bridge of the nodes to the libvirt network
+  nometal.ipi.veth_pair:
+    name: nmn-demo
+    a: {name: nmn-demo, bridge: nm-demo}
+    b: {name: nmb-demo, bridge: baremetal}
+
+- name: Remove the pair
+  nometal.ipi.veth_pair:
+    name: nmn-demo
+    a: {name: nmn-demo, bridge: nm-demo}
+    b: {name: nmb-demo, bridge: baremetal}
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order, and what was wrong before.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - release nmb-demo (was on virbr0)
+    - join nmb-demo (to baremetal)
+    - up nmb-demo (was down)
+"""
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import may_change_links, read_links
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.port import VethPairPort
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import plan
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
+    Plug,
+    Wiring,
+    refuse_conflicts,
+    refuse_nonsense,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
+
+PLUG = {"name": {"type": "str", "required": True}, "bridge": {"type": "str"}}
+ARGUMENTS = {
+    "name": {"type": "str", "required": True},
+    "a": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": False}}},
+    "b": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
+    "mtu": {"type": "int", "default": 1500},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def wiring_from(params: dict[str, Any]) -> Wiring:
+    wiring = Wiring(
+        name=params["name"],
+        a=Plug(key="a", **params["a"]),
+        b=Plug(key="b", **params["b"]),
+        mtu=params["mtu"],
+    )
+    refuse_nonsense(wiring)
+    return wiring
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    wiring = wiring_from(params)
+    wanted = params["state"] == "present"
+    result = reconcile(wiring, wanted=wanted, check_mode=check_mode)
+    if result["changed"] and not check_mode:
+        # A link manager that was told to let go of the links may have put them down since they were read.
+        result["steps"] += reconcile(wiring, wanted=wanted, check_mode=False)["steps"]
+    return result
+
+
+def reconcile(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
+    links = links_found(foreseeing=check_mode)
+    refuse_conflicts(wiring, links, wanted=wanted, foreseeing=check_mode)
+    port = VethPairPort(wiring, links, wanted=wanted)
+    return Reconciler(lambda: nullcontext(port), plan).run(port.wanted() if wanted else None, check_mode=check_mode)
+
+
+def links_found(*, foreseeing: bool) -> dict[str, Link]:
+    if not may_change_links():
+        raise OperatorError("This process may not change network links: run as root, with `become: true`.")
+    try:
+        return read_links()
+    except NotThereYetError:
+        if foreseeing:
+            return {}  # on an empty host there is nothing of ours
+        raise
+
+
+def warnings(params: dict[str, Any]) -> list[str]:
+    silence = network_hook.silence() if params["state"] == "present" else None
+    remedy = "Run module nometal.ipi.libvirt_service, as role nometal.ipi.host_prep does."
+    return [f"{params['name']} will not be back after a reboot: {silence}. {remedy}"] if silence else []
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in [] if module.check_mode else warnings(module.params):
+            module.warn(warning)
+        module.exit_json(**result)
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The lab_firewall module on a whole host where firewalld runs, with a libvirt network in its zone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import checkout, lab_host
+from support.modules import run_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.lab_host import LabHost
+
+INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get -qy install firewalld"
+NETWORK = """\
+<network><name>nometal-demo</name><forward mode='nat'/><bridge name='nm-demo' stp='off' delay='0'/>
+<ip address='192.168.126.1' prefix='24'/></network>
+"""
+LAB = {
+    "owner": "demo",
+    "networks": [
+        {
+            "bridge": "nm-demo",
+            "forward": "nat",
+            "addresses": [{"gateway": "192.168.126.1", "cidr": "192.168.126.0/24"}],
+        }
+    ],
+    "bridges": ["baremetal"],
+    "ports": [{"port": 8000}],
+}
+# A client on baremetal and another beside it, the veth pair between the bridges, and two servers in the house.
+HOUSE = """
+virsh net-define /root/network.xml && virsh net-start nometal-demo
+sysctl -qw net.bridge.bridge-nf-call-iptables=1
+ip link add baremetal type bridge && sysctl -qw net.ipv4.conf.baremetal.arp_ignore=1
+ip link add nmn-demo master nm-demo type veth peer name nmb-demo
+ip link set nmb-demo master baremetal
+for link in nmn-demo nmb-demo baremetal; do ip link set $link up; done
+for number in 50 51; do
+  ip netns add n$number
+  ip link add p$number master baremetal type veth peer name eth0 netns n$number
+  ip link set p$number up
+  ip -n n$number link set eth0 up
+  ip -n n$number address add 192.168.126.$number/24 dev eth0
+  ip -n n$number route add default via 192.168.126.1
+done
+for port in 8000 9000; do systemd-run --quiet python3 -m http.server $port; done
+systemd-run --quiet ip netns exec n51 python3 -m http.server 8000
+"""
+ASK = """
+import socket, sys
+for target in sys.argv[1:]:
+    try:
+        socket.create_connection(target.split(","), timeout=1).close()
+        print(target)
+    except OSError:
+        pass
+"""
+BMC, NOT_BMC, SECOND_NODE = "192.168.126.1,8000", "192.168.126.1,9000", "192.168.126.51,8000"
+CONFIGURATION = """
+for scope in "" --permanent; do for zone in libvirt libvirt-routed public; do
+  firewall-cmd $scope --zone=$zone --list-all | sed 's/ (active)//'; done; done
+nft list ruleset | sed 's/counter packets [0-9]* bytes [0-9]*//'
+"""
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[LabHost]:
+    with lab_host.start(mirror=True) as started:
+        started.run(INSTALL, timeout=300)
+        started.write("/root/network.xml", NETWORK)
+        started.run(HOUSE)
+        yield started
+
+
+def reached(host: LabHost, *targets: str) -> list[str]:
+    return host.run(["ip", "netns", "exec", "n50", "python3", "-c", ASK, *targets]).stdout.split()
+
+
+def test_firewalld(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+
+    def firewall(arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+        return run_on(inventory, "lab_firewall", arguments, **options)
+
+    before = host.run(CONFIGURATION).stdout
+    assert reached(host, BMC, SECOND_NODE) == []
+
+    foreseen = firewall(LAB, check_mode=True)
+    assert host.run(CONFIGURATION).stdout == before
+    applied = firewall(LAB)
+    assert applied["steps"] == foreseen["steps"]
+    assert "open always zone=libvirt interface=baremetal" in applied["steps"]
+    assert reached(host, BMC, NOT_BMC, SECOND_NODE) == [BMC, SECOND_NODE]
+    assert not firewall(LAB)["changed"]
+
+    # firewalld then forgets what is in iptables, which matters beside Docker only; libvirt sets its own anew, and all
+    # that is the lab's is back when a network starts.
+    host.run("firewall-cmd --reload")
+    open_again = [BMC, SECOND_NODE]
+    host.wait_until("all is open again", lambda: reached(host, BMC, NOT_BMC, SECOND_NODE) == open_again)
+    host.run("/etc/libvirt/hooks/nometal.d/demo.firewall nometal-demo started")
+    assert not firewall(LAB)["changed"]
+
+    # Another port while firewalld is stopped: the former is closed all the same, and what is to come is open.
+    host.run("systemctl stop firewalld")
+    firewall({**LAB, "ports": [{"port": 9000}]})
+    host.run("systemctl start firewalld")
+    host.wait_until("only the new port is open", lambda: reached(host, BMC, NOT_BMC) == [NOT_BMC])
+
+    firewall({"owner": "demo", "state": "absent"})
+    assert reached(host, BMC, NOT_BMC, SECOND_NODE) == []
+    shown = host.run(CONFIGURATION).stdout
+    assert '192.168.126.1"' not in shown
+    assert "baremetal" not in shown
+    assert "nm-demo-" not in shown
+    assert not firewall({"owner": "demo", "state": "absent"})["changed"]

@@ -1,0 +1,493 @@
+"""The libvirt_bridge_net module on a real libvirtd, with real DHCP and DNS clients plugged into its bridge.
+
+A client is a network namespace with one link, whose other end is a port of the bridge.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import guest, private_libvirtd
+from support.modules import run_beside
+
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.private_libvirtd import PrivateLibvirtd
+
+MODULE = "ansible_collections.nometal.ipi.plugins.modules.libvirt_bridge_net"
+ONE, TWO, OTHER = "52:54:00:00:00:01", "52:54:00:00:00:02", "02:00:00:00:00:03"
+DUID = "00:03:00:01:"
+NETWORK: dict[str, Any] = {
+    "name": "nometal-demo",
+    "owner": "demo",
+    "bridge": "nm-demo",
+    "domain": "demo.test",
+    "addresses": [
+        {"cidr": "192.168.126.0/24", "gateway": "192.168.126.1", "prefix": 24, "family": "ipv4"},
+        {"cidr": "fd00:126::/64", "gateway": "fd00:126::1", "prefix": 64, "family": "ipv6"},
+    ],
+    "dhcp": {
+        "ranges": [
+            {"start": "192.168.126.220", "end": "192.168.126.222"},
+            {"start": "fd00:126::220", "end": "fd00:126::222"},
+        ],
+        "reservations": [
+            {"name": "one", "mac": ONE, "duid": DUID + ONE, "ips": ["192.168.126.20", "fd00:126::20"]},
+            {"name": "two", "mac": TWO, "duid": DUID + TWO, "ips": ["192.168.126.21", "fd00:126::21"]},
+        ],
+        "pools": [
+            {
+                "mac_prefix": "52:54:00",
+                "start": "192.168.126.10",
+                "end": "192.168.126.11",
+                "static_routes": [{"to": "10.0.0.0/19", "via": "192.168.126.2"}],
+            },
+            {"mac_prefix": "52:54:00", "start": "fd00:126::10", "end": "fd00:126::11"},
+        ],
+    },
+    "dns": {
+        "hosts": [
+            {"ip": "192.168.126.5", "names": ["api.demo.test", "api-int.demo.test"]},
+            {"ip": "fd00:126::5", "names": ["api.demo.test"]},
+        ],
+        "wildcards": [{"domain": "apps.demo.test", "ip": "192.168.126.6"}],
+        "records": {
+            "srv": [
+                {"service": "ldap", "protocol": "tcp", "domain": "demo.test", "target": "one.demo.test", "port": 389}
+            ],
+            "txt": [{"name": "note.demo.test", "value": 'a, "b" # c'}],
+        },
+    },
+    "ntp_servers": ["192.168.126.1", "fd00:126::1"],
+}
+ABSENT = {"name": "nometal-demo", "owner": "demo", "state": "absent"}
+MAKING = ["define nometal-demo", "install hook of nometal-demo", "start nometal-demo", "autostart nometal-demo"]
+REMOVING = ["destroy nometal-demo", "remove hook of nometal-demo", "undefine nometal-demo"]
+RESTARTING = ["destroy nometal-demo", "start nometal-demo", "reconnect ports of nometal-demo"]
+DHCLIENT_SCRIPT = """#!/bin/sh
+case "$reason" in BOUND* | REBOOT* | RENEW* | REBIND*) ;; *) exit 0 ;; esac
+if [ -n "$new_ip_address" ]; then
+  ip -4 address flush dev eth0
+  ip address add "$new_ip_address/24" dev eth0
+fi
+env >$lease
+"""
+
+
+@pytest.fixture(scope="module")
+def libvirtd() -> Iterator[PrivateLibvirtd]:
+    with private_libvirtd.start() as started:
+        dispatcher = started.path(str(DISPATCHER))
+        dispatcher.parent.mkdir(parents=True)
+        dispatcher.write_text(DISPATCHER_TEXT)
+        dispatcher.chmod(0o755)
+        started.path("/run/libvirt/dhclient").write_text(DHCLIENT_SCRIPT)
+        started.path("/run/libvirt/dhclient").chmod(0o755)
+        started.restart()
+        yield started
+
+
+@pytest.fixture
+def made(libvirtd: PrivateLibvirtd) -> Iterator[dict[str, Any]]:
+    """The network, and a copy of its arguments to be changed."""
+    done = run(libvirtd, NETWORK)
+    assert not done.get("failed"), done["msg"]
+    yield copy.deepcopy(NETWORK)
+    run(libvirtd, {**ABSENT, "adopt": True})
+
+
+def run(libvirtd: PrivateLibvirtd, arguments: dict[str, Any], *, check_mode: bool = False) -> dict[str, Any]:
+    """Without Ansible around the module, which takes five times as long."""
+    text = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check_mode}})
+    command = ["env", "PYTHONPATH=playbooks/collections", sys.executable, "-m", MODULE]
+    done = libvirtd.run(command, check=False, input=text)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@dataclass
+class Client:
+    libvirtd: PrivateLibvirtd
+    name: str
+    pid: str
+
+    def command(self, *words: str) -> list[str]:
+        return self.libvirtd.command(["nsenter", "--net", "--target", self.pid, *words])
+
+    def run(self, *words: str, check: bool = True) -> str:
+        done = subprocess.run(self.command(*words), check=False, capture_output=True, text=True, timeout=60)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def lease(self, family: int = 4) -> dict[str, str]:
+        """What dhclient, asked afresh, is given; empty if nothing within some seconds."""
+        files = f"/run/libvirt/{self.name}{family}"
+        for kind in ("env", "leases"):
+            self.libvirtd.path(f"{files}.{kind}").unlink(missing_ok=True)
+        asked = ["timeout", "8", "dhclient", f"-{family}", *(["-D", "LL"] if family == 6 else []), "-1", "-v"]
+        kept = ["-lf", f"{files}.leases", "-pf", f"{files}.pid", "-e", f"lease={files}.env"]
+        told = self.run(*asked, *kept, "-sf", "/run/libvirt/dhclient", "eth0", check=False)
+        self.run("pkill", "--pidfile", f"{files}.pid", "--", "dhclient", check=False)
+        env = self.libvirtd.path(f"{files}.env")
+        assert env.exists(), told
+        return dict(line.split("=", 1) for line in env.read_text().splitlines())
+
+    def address(self, family: int = 4) -> str:
+        return self.lease(family)["new_ip_address" if family == 4 else "new_ip6_address"]
+
+    def dig(self, *question: str) -> list[str]:
+        return self.run("dig", "+short", "+time=2", "+tries=1", "@192.168.126.1", *question).split("\n")[:-1]
+
+
+@contextmanager
+def plugged_in(libvirtd: PrivateLibvirtd, name: str, mac: str, bridge: str = "nm-demo") -> Iterator[Client]:
+    keeper = subprocess.Popen(
+        libvirtd.command(["unshare", "--net", "sh", "-c", "echo $$; exec sleep infinity"]),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert keeper.stdout
+    client = Client(libvirtd, name, keeper.stdout.readline().strip())
+    words = f"link add p-{name} type veth peer name eth0 address {mac} netns {client.pid}"
+    libvirtd.run(["ip", *words.split()])
+    libvirtd.run(["ip", "link", "set", f"p-{name}", "master", bridge, "up"])
+    client.run("sysctl", "-qw", "net.ipv6.conf.eth0.accept_dad=0")
+    client.run("ip", "link", "set", "lo", "up")
+    client.run("ip", "link", "set", "eth0", "up")
+    try:
+        yield client
+    finally:
+        libvirtd.run(["ip", "link", "delete", f"p-{name}"])
+        keeper.kill()
+        keeper.wait()
+
+
+@contextmanager
+def connection(server: Client, client: Client, address: str) -> Iterator[subprocess.Popen[str]]:
+    """A TCP connection, whose other end sends everything back."""
+    echo = subprocess.Popen(server.command("socat", "TCP-LISTEN:5000,reuseaddr", "EXEC:cat"))
+    words = ["socat", "-", f"TCP:{address}:5000,retry=50,interval=0.1"]
+    talk = subprocess.Popen(client.command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    try:
+        yield talk
+    finally:
+        _end(talk, echo)
+
+
+def _end(*processes: subprocess.Popen[Any]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def says(talk: subprocess.Popen[str], word: str) -> str:
+    assert talk.stdin
+    assert talk.stdout
+    talk.stdin.write(f"{word}\n")
+    return talk.stdout.readline().strip()
+
+
+def virsh(libvirtd: PrivateLibvirtd, *words: str, text: str | None = None) -> str:
+    return libvirtd.run(["virsh", *words], input=text).stdout
+
+
+def test_acceptance(libvirtd: PrivateLibvirtd) -> None:
+    def module(arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+        done = run_beside(libvirtd, "libvirt_bridge_net", arguments, **options)
+        assert not done["failed"], done["msg"]
+        return done
+
+    foreseen = module(NETWORK, check_mode=True)
+    assert foreseen["steps"] == MAKING
+    assert "nometal-demo" not in virsh(libvirtd, "net-list", "--all")
+    made = module(NETWORK)
+    assert made["steps"] == MAKING
+    assert made["shown_diff"] == foreseen["shown_diff"] != ""
+    _again(module, NETWORK)
+
+    changed = copy.deepcopy(NETWORK)
+    changed["dns"]["hosts"].append({"ip": "192.168.126.9", "names": ["printer.demo.test"]})
+    changed["dhcp"]["reservations"].pop()
+    steps = ["define nometal-demo", "update reservations", "update hosts"]
+    foreseen = module(changed, check_mode=True)
+    assert foreseen["steps"] == steps
+    assert "printer" not in virsh(libvirtd, "net-dumpxml", "nometal-demo")
+    done = module(changed)
+    assert done["steps"] == steps
+    assert done["shown_diff"] == foreseen["shown_diff"]
+    assert '+          "printer.demo.test"' in done["shown_diff"]
+    assert f'-        "id": "{TWO}",' in done["shown_diff"]
+    _again(module, changed)
+
+    assert module(ABSENT, check_mode=True)["steps"] == REMOVING
+    assert "nometal-demo" in virsh(libvirtd, "net-list")
+    assert module(ABSENT)["steps"] == REMOVING
+    assert "nometal-demo" not in virsh(libvirtd, "net-list", "--all")
+    assert list(libvirtd.path("/etc/libvirt/hooks").glob("nometal.d/*")) == []
+    _again(module, ABSENT)
+
+
+def _again(module: Any, arguments: dict[str, Any]) -> None:
+    for check_mode in (True, False):
+        again = module(arguments, check_mode=check_mode)
+        assert not again["changed"]
+        assert again["shown_diff"] == ""
+
+
+def test_everybody_gets_the_address_and_the_names_they_should(libvirtd: PrivateLibvirtd, made: dict[str, Any]) -> None:
+    with plugged_in(libvirtd, "one", ONE) as client:
+        lease = client.lease()
+        assert lease["new_ip_address"] == "192.168.126.20"
+        assert lease["new_ntp_servers"] == "192.168.126.1"
+        assert lease["new_interface_mtu"] == "1500"
+        assert client.address(6) == "fd00:126::20"
+        assert client.dig("api-int.demo.test") == ["192.168.126.5"]
+        assert client.dig("api.demo.test", "AAAA") == ["fd00:126::5"]
+        assert client.dig("-x", "192.168.126.5") == ["api.demo.test."]
+        assert client.dig("-x", "fd00:126::5") == ["api.demo.test."]
+        assert client.dig("console.apps.demo.test") == ["192.168.126.6"]
+        assert "status: NOERROR" in client.run("dig", "@192.168.126.1", "console.apps.demo.test", "AAAA")
+        assert client.dig("console.apps.demo.test", "AAAA") == []
+        assert client.dig("_ldap._tcp.demo.test", "SRV") == ["0 0 389 one.demo.test."]
+        assert client.dig("note.demo.test", "TXT") == [r'"a, \"b\" # c"']
+    with plugged_in(libvirtd, "nobody", "52:54:00:99:00:01") as client:
+        lease = client.lease()
+        assert lease["new_ip_address"] in ("192.168.126.10", "192.168.126.11")
+        # dhclient writes destinations as the option has them, and knows no more of it.
+        routes = lease.get("new_rfc3442_classless_static_routes", "")
+        assert routes == "19 10 0 0 192 168 126 2 0 192 168 126 1"
+        assert client.address(6) in ("fd00:126::10", "fd00:126::11")
+    with plugged_in(libvirtd, "other", OTHER) as client:
+        assert re.fullmatch(r"192\.168\.126\.22[012]", client.address())
+        assert re.fullmatch(r"fd00:126::22[012]", client.address(6))
+
+
+def test_reservations_get_their_address_however_small_the_ranges_are(libvirtd: PrivateLibvirtd) -> None:
+    """libvirt by itself would allow three leases here, and the fourth machine would get nothing."""
+    arguments = {**NETWORK, "addresses": NETWORK["addresses"][:1], "dhcp": _reserved(5)}
+    arguments["dhcp"]["ranges"] = NETWORK["dhcp"]["ranges"][:1]
+    made = run(libvirtd, arguments)
+    assert made["steps"] == MAKING, made
+    for number in range(5):
+        with plugged_in(libvirtd, "many", f"52:54:00:01:00:{number:02x}") as client:
+            assert client.address() == f"192.168.126.{number + 50}"
+    run(libvirtd, ABSENT)
+
+
+def _reserved(count: int) -> dict[str, Any]:
+    machines = range(count)
+    return {
+        "reservations": [
+            {"name": f"n{at}", "duid": None, "mac": f"52:54:00:01:00:{at:02x}", "ips": [f"192.168.126.{at + 50}"]}
+            for at in machines
+        ]
+    }
+
+
+def test_stale_leases_do_not_keep_a_reservation_from_its_address(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    with plugged_in(libvirtd, "one", ONE) as one, plugged_in(libvirtd, "two", TWO) as two:
+        assert [one.address(), two.address(), one.address(6), two.address(6)] == [
+            "192.168.126.20", "192.168.126.21", "fd00:126::20", "fd00:126::21",
+        ]  # fmt: skip
+        first, second = made["dhcp"]["reservations"]
+        first["ips"], second["ips"] = second["ips"], first["ips"]
+        foreseen = run(libvirtd, made, check_mode=True)
+        done = run(libvirtd, made)
+        assert done["steps"] == foreseen["steps"] == [
+            "define nometal-demo", "update reservations", "release 192.168.126.20", "release 192.168.126.21",
+            "release fd00:126::20", "release fd00:126::21",
+        ]  # fmt: skip
+        assert not run(libvirtd, made)["changed"]
+        assert [one.address(), two.address(), one.address(6), two.address(6)] == [
+            "192.168.126.21", "192.168.126.20", "fd00:126::21", "fd00:126::20",
+        ]  # fmt: skip
+        assert not run(libvirtd, made)["changed"]
+
+
+def test_a_connection_survives_a_live_change_and_an_allowed_restart(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    with plugged_in(libvirtd, "one", ONE) as one, plugged_in(libvirtd, "two", TWO) as two:
+        one.address()
+        two.address()
+        with connection(one, two, "192.168.126.20") as talk:
+            assert says(talk, "before") == "before"
+            made["dhcp"]["ranges"][0]["end"] = "192.168.126.229"
+            made["dns"]["records"]["txt"].append({"name": "more.demo.test", "value": "more"})
+            assert run(libvirtd, made)["steps"] == ["define nometal-demo", "update ranges", "update txt"]
+            assert says(talk, "after a live change") == "after a live change"
+            assert one.dig("more.demo.test", "TXT") == ['"more"']
+
+            before = virsh(libvirtd, "net-dumpxml", "--inactive", "nometal-demo")
+            made.update(mtu=1400, forward="route")
+            for check_mode in (True, False):
+                refused = run(libvirtd, made, check_mode=check_mode)
+                assert "only a restart can change forward from nat to route; mtu from 1500 to 1400" in refused["msg"]
+            assert virsh(libvirtd, "net-dumpxml", "--inactive", "nometal-demo") == before
+
+            made["restart"] = "allowed"
+            assert run(libvirtd, made)["steps"] == ["define nometal-demo", *RESTARTING]
+            assert says(talk, "after a restart") == "after a restart"
+            assert not run(libvirtd, made)["changed"]
+            assert one.address() == "192.168.126.20"
+            assert "mtu 1400" in libvirtd.run(["ip", "link", "show", "nm-demo"]).stdout
+
+            # Killed after it had stopped the network: the next run knows what was plugged in.
+            libvirtd.run(
+                ["sh", "-c", 'mkdir -p /run/nometal; echo \'["p-one", "p-two"]\' >/run/nometal/nometal-demo.ports']
+            )
+            virsh(libvirtd, "net-destroy", "nometal-demo")
+            assert run(libvirtd, made)["steps"] == ["start nometal-demo", "reconnect ports of nometal-demo"]
+            assert says(talk, "after an interruption") == "after an interruption"
+            assert not run(libvirtd, made)["changed"]
+
+
+def test_a_running_guest_is_back_whoever_restarts_the_network(libvirtd: PrivateLibvirtd, made: dict[str, Any]) -> None:
+    running = guest.start(libvirtd, name="one", mac=ONE, network="nometal-demo")
+    assert running.lease4.address == "192.168.126.20"
+    virsh(libvirtd, "net-destroy", "nometal-demo")
+    virsh(libvirtd, "net-start", "nometal-demo")
+    assert running.reaches("192.168.126.1")
+    made.update(mtu=1400, restart="allowed")
+    assert run(libvirtd, made)["steps"] == ["define nometal-demo", *RESTARTING]
+    assert running.reaches("192.168.126.1")
+    running.stop()
+
+
+def test_what_was_changed_behind_its_back_is_repaired_and_the_rest_left_alone(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    host = "<host ip='192.168.126.99'><hostname>stray</hostname></host>"
+    virsh(libvirtd, "net-update", "nometal-demo", "add", "dns-host", host, "--live")
+    assert run(libvirtd, made)["steps"] == ["update hosts"]
+    virsh(libvirtd, "net-update", "nometal-demo", "add", "dns-host", host, "--config")
+    virsh(libvirtd, "net-autostart", "--disable", "nometal-demo")
+    libvirtd.path("/etc/libvirt/hooks/nometal.d/nometal-demo.ports").unlink()
+    repaired = run(libvirtd, made)["steps"]
+    assert repaired == ["define nometal-demo", "install hook of nometal-demo", "autostart nometal-demo"]
+
+    text = virsh(libvirtd, "net-dumpxml", "--inactive", "nometal-demo")
+    theirs = "<dnsmasq:option value='cache-size=77'/>"
+    text = text.replace("<dnsmasq:options>", f"<dnsmasq:options>{theirs}").replace(
+        "</network>", "<portgroup name='theirs'/></network>"
+    )
+    virsh(libvirtd, "net-define", "/dev/stdin", text=text)
+    assert not run(libvirtd, made)["changed"]
+    made["dns"]["hosts"].pop()
+    run(libvirtd, made)
+    text = virsh(libvirtd, "net-dumpxml", "--inactive", "nometal-demo")
+    assert "cache-size=77" in text
+    assert "<portgroup name='theirs'" in text
+
+    virsh(libvirtd, "net-destroy", "nometal-demo")
+    virsh(libvirtd, "net-undefine", "nometal-demo")
+    assert run(libvirtd, made, check_mode=True)["steps"] == [step for step in MAKING if "hook" not in step]
+    assert run(libvirtd, ABSENT)["steps"] == ["remove hook of nometal-demo"]
+
+
+def test_what_is_not_ours_is_neither_changed_nor_removed_unless_it_is_adopted(libvirtd: PrivateLibvirtd) -> None:
+    theirs = (
+        "<network><name>nometal-demo</name><bridge name='nm-demo'/><ip address='192.168.9.1' prefix='24'/></network>"
+    )
+    virsh(libvirtd, "net-define", "/dev/stdin", text=theirs)
+    for arguments in (NETWORK, ABSENT):
+        assert "is not demo's but somebody's" in run(libvirtd, arguments)["msg"]
+    adopting = {**NETWORK, "adopt": True}
+    assert run(libvirtd, adopting)["steps"] == MAKING
+    assert not run(libvirtd, NETWORK)["changed"]
+    assert "is not another's but demo's" in run(libvirtd, {**ABSENT, "owner": "another"})["msg"]
+    assert run(libvirtd, {**ABSENT, "owner": "another", "adopt": True})["steps"] == REMOVING
+
+
+def test_what_stands_in_the_way_on_the_host_is_named_before_anything_is_changed(libvirtd: PrivateLibvirtd) -> None:
+    def refusal(**changed: Any) -> str:
+        refused = run(libvirtd, {**NETWORK, **changed})
+        assert refused["failed"]
+        assert "nometal-demo" not in virsh(libvirtd, "net-list", "--all")
+        return str(refused["msg"])
+
+    virsh(libvirtd, "net-define", "/dev/stdin", text="<network><name>theirs</name><bridge name='nm-demo'/></network>")
+    uuid = virsh(libvirtd, "net-uuid", "theirs").strip()
+    assert "bridge nm-demo is network theirs's" in refusal()
+    assert "is network theirs's: remove that one first" in refusal(uuid=uuid, bridge="other")
+    virsh(libvirtd, "net-undefine", "theirs")
+
+    setup = "ip link add {0} type {1} && ip address add {2} dev {0} && ip link set {0} up"
+    libvirtd.run(["sh", "-c", setup.format("nm-demo", "veth peer name nm-peer", "192.168.126.77/25")])
+    said = refusal()
+    assert "nm-demo exists and is no bridge" in said
+    assert "192.168.126.0/24 is routed already: 192.168.126.0/25 on nm-demo" in refusal(bridge="nm-other")
+    libvirtd.run(["ip", "link", "delete", "nm-demo"])
+    libvirtd.run(["ip", "link", "add", "nm-demo", "type", "bridge"])
+    assert "bridge nm-demo exists and is no libvirt network's" in refusal()
+    libvirtd.run(["ip", "link", "delete", "nm-demo"])
+
+    advertised = "ip link add ra type dummy || ip link add ra type bridge; ip link set ra up; sleep 0.1; "
+    libvirtd.run(["sh", "-c", f"{advertised} ip -6 route add fd00:99::/64 dev ra proto ra"])
+    assert "`sysctl net.ipv6.conf.ra.accept_ra=2`" in refusal()
+    libvirtd.run(["ip", "link", "delete", "ra"])
+
+
+def test_hundred_reservations_take_one_call_and_a_rerun_takes_no_longer(libvirtd: PrivateLibvirtd) -> None:
+    def rerun_with(count: int) -> float:
+        arguments = {**NETWORK, "dhcp": _reserved(count)}
+        assert run(libvirtd, arguments)["steps"] == MAKING
+        times = []
+        for _round in range(5):
+            start = time.monotonic()
+            assert not run(libvirtd, arguments)["changed"]
+            times.append(time.monotonic() - start)
+        run(libvirtd, ABSENT)
+        return min(times)
+
+    few, many = rerun_with(5), rerun_with(100)
+    assert many - few < 0.1
+
+
+def test_two_labs_side_by_side_and_one_goes(libvirtd: PrivateLibvirtd, made: dict[str, Any]) -> None:
+    second = {
+        **{key: made[key] for key in ("dns", "ntp_servers")},
+        "name": "nometal-second",
+        "owner": "second",
+        "bridge": "nm-second",
+        "forward": "isolated",
+        "addresses": [{"cidr": "192.168.127.0/24", "gateway": "192.168.127.1"}],
+    }
+    assert run(libvirtd, second)["changed"]
+    with plugged_in(libvirtd, "one", ONE) as one, plugged_in(libvirtd, "two", TWO) as two:
+        one.address()
+        two.address()
+        refused = run(libvirtd, {"owner": made["owner"], "keep": ["another"], "state": "absent"})
+        assert "p-one, p-two on its bridge would be unplugged" in refused["msg"]
+        with connection(one, two, "192.168.126.20") as talk:
+            assert says(talk, "both") == "both"
+            gone = {"owner": "second", "state": "absent"}
+            assert not run(libvirtd, {**gone, "keep": ["nometal-second"]})["changed"]
+            foreseen = run(libvirtd, gone, check_mode=True)
+            assert run(libvirtd, gone)["steps"] == foreseen["steps"]
+            assert "undefine nometal-second" in foreseen["steps"]
+            assert not run(libvirtd, gone)["changed"]
+            assert says(talk, "one") == "one"
+    assert not run(libvirtd, made)["changed"]
+
+
+def test_without_libvirt_it_says_what_to_do(libvirtd: PrivateLibvirtd) -> None:
+    gone = {**NETWORK, "libvirt_uri": "qemu:///system?socket=/run/none"}
+    assert run(libvirtd, gone, check_mode=True)["steps"] == MAKING
+    refused = run(libvirtd, gone)
+    assert refused["failed"]
+    assert "role nometal.ipi.host_prep installs and starts it" in refused["msg"]

@@ -1,0 +1,181 @@
+"""What a lab needs of a firewall, in each firewall's language, and what is done about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall import iptables, nftables
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import Firewall, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewalld import Opening, opening_from, rich_rule
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.host import Chain
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import Address, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall.rules import (
+    Ports,
+    forwarded,
+    guarded,
+    ranges,
+    untracked,
+)
+
+if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import Lab
+
+V4 = {"gateway": "192.168.126.1", "cidr": "192.168.126.0/24", "prefix": 24, "family": "ipv4"}
+V6 = {"gateway": "FD00:126:0::1", "cidr": "fd00:126::/64", "prefix": 64, "family": "ipv6"}
+
+
+def params(**other: Any) -> dict[str, Any]:
+    network = {"name": "nometal-demo", "bridge": "nm-demo", "forward": "nat", "addresses": [V4]}
+    return {"owner": "demo", "networks": [network], "bridges": ["baremetal"], "ports": [], **other}
+
+
+def lab(forward: str = "nat", addresses: tuple[dict[str, Any], ...] = (V4,)) -> Lab:
+    network = {"bridge": "nm-demo", "forward": forward, "addresses": list(addresses)}
+    return lab_from(params(networks=[network], ports=[{"protocol": "tcp", "port": 8000}]))
+
+
+ACROSS = ["-i nm-demo -o nm-demo -j ACCEPT", "-i baremetal -o baremetal -j ACCEPT"]
+OUT = "-s 192.168.126.0/24 -i nm-demo -j ACCEPT"
+ANSWERS = "-d 192.168.126.0/24 -o nm-demo -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
+IN = "-d 192.168.126.0/24 -o nm-demo -j ACCEPT"
+
+
+@pytest.mark.parametrize(
+    ("forward", "through"),
+    [("nat", [OUT, ANSWERS]), ("route", [OUT, IN]), ("open", [OUT, IN]), ("isolated", [])],
+)
+def test_each_forward_mode_lets_through_what_libvirt_does(forward: str, through: list[str]) -> None:
+    assert [iptables.line(rule) for rule in forwarded(lab(forward))] == [*ACROSS, *through]
+
+
+def test_an_address_is_guarded_against_all_but_the_lab_and_the_host_itself() -> None:
+    rules = [nftables.line(rule) for rule in guarded(lab(addresses=(V6,)))]
+    assert rules == [
+        'iifname "lo" return',
+        'iifname "nm-demo" return',
+        'iifname "baremetal" return',
+        "ip6 daddr fd00:126::1 tcp dport 53 drop",
+        "ip6 daddr fd00:126::1 tcp dport 8000 drop",
+        "ip6 daddr fd00:126::1 udp dport 53 drop",
+        "ip6 daddr fd00:126::1 udp dport 123 drop",
+        "ip6 daddr fd00:126::1 udp dport 547 drop",
+    ]
+    assert guarded(lab_from(params(networks=[]))) == []
+
+
+def test_only_a_plain_bridge_is_left_untracked() -> None:
+    assert [iptables.line(rule) for rule in untracked(lab())] == ["-i baremetal -j CT --notrack"]
+    assert untracked(lab_from(params(bridges=["nm-demo"]))) == []
+
+
+def test_neighbouring_ports_become_ranges() -> None:
+    ports = [("udp", 6231), ("tcp", 53), ("udp", 6230), ("udp", 6232), ("tcp", 8000), ("udp", 6230)]
+    assert ranges(ports) == [Ports("tcp", 53, 53), Ports("tcp", 8000, 8000), Ports("udp", 6230, 6232)]
+
+
+def test_a_long_name_gives_chains_that_iptables_accepts() -> None:
+    long = ["a" * 54, "a" * 53 + "b"]
+    tags = {lab_from(params(owner=owner)).tag for owner in long}
+    assert len(tags) == 2
+    assert all(len(f"{tag}-guard") <= 28 for tag in tags)
+
+
+def base(name: str, hook: str = "input", policy: str = "accept", family: str = "inet") -> dict[str, Any]:
+    return {"chain": {"family": family, "table": "t", "name": name, "hook": hook, "policy": policy}}
+
+
+def rule(chain: str, *expressions: dict[str, Any]) -> dict[str, Any]:
+    return {"rule": {"family": "inet", "table": "t", "chain": chain, "handle": 1, "expr": list(expressions)}}
+
+
+REJECT: dict[str, Any] = {"reject": {}}
+FROM_EVE = {"match": {"op": "==", "left": {"payload": {"protocol": "ip", "field": "saddr"}}, "right": "203.0.113.7"}}
+COUNTER = {"counter": {"packets": 0, "bytes": 0}}
+
+
+@pytest.mark.parametrize(
+    ("ruleset", "refuses"),
+    [
+        ([base("input", policy="drop")], True),
+        ([base("input")], False),
+        ([base("input", hook="output", policy="drop")], False),
+        ([base("input", policy="drop", family="bridge")], False),
+        ([base("input"), rule("input", COUNTER, REJECT)], True),
+        ([base("input"), rule("input", FROM_EVE, REJECT)], False),
+        ([base("input"), rule("input", {"jump": {"target": "rest"}}), rule("rest", {"drop": None})], True),
+        ([base("input"), rule("input", FROM_EVE, {"jump": {"target": "rest"}}), rule("rest", REJECT)], False),
+        ([base("input"), rule("input", {"goto": {"target": "rest"}}), rule("rest", {"accept": None})], False),
+    ],
+)
+def test_only_chains_that_refuse_the_rest_are_touched(ruleset: list[dict[str, Any]], refuses: bool) -> None:
+    assert bool(nftables.refusing_chains(ruleset)) == refuses
+
+
+CHAIN = Chain("iptables", "filter", "nm-demo-in", "INPUT", True, ("-j ACCEPT",))
+NATIVE = Chain("nft", "inet filter", "nm-demo-input", "input", True, ("accept",))
+OPENING = Opening("always", "zone=libvirt", "interface", "baremetal")
+WANTED = Firewall((CHAIN, NATIVE), (OPENING,), "present")
+OPEN, CLOSE = f"open {OPENING}", f"close {OPENING}"
+REMOVE, REMOVE_NATIVE = "remove iptables filter nm-demo-in", "remove nft inet filter nm-demo-input"
+
+
+@pytest.mark.parametrize(
+    ("current", "desired", "steps"),
+    [
+        (None, WANTED, ["write hook entry", "run hook entry", OPEN]),
+        (WANTED, WANTED, []),
+        (replace(WANTED, hook_entry="outdated"), WANTED, ["write hook entry"]),
+        (replace(WANTED, openings=()), WANTED, [OPEN]),
+        (replace(WANTED, chains=(CHAIN,)), WANTED, ["run hook entry"]),
+        (replace(WANTED, chains=(replace(CHAIN, called=False), NATIVE)), WANTED, ["run hook entry"]),
+        (replace(WANTED, chains=(replace(CHAIN, rules=()), NATIVE)), WANTED, ["run hook entry"]),
+        (WANTED, Firewall((CHAIN,), (), "present"), [CLOSE, REMOVE_NATIVE]),
+        (
+            replace(WANTED, chains=(CHAIN, NATIVE, replace(NATIVE, caller="another"))),
+            WANTED,
+            [REMOVE_NATIVE, "run hook entry"],
+        ),
+        (None, None, []),
+        (WANTED, None, [CLOSE, "delete hook entry", REMOVE, REMOVE_NATIVE]),
+        # Killed while it was removed.
+        (Firewall((CHAIN,)), None, [REMOVE]),
+    ],
+)
+def test_plan(current: Firewall | None, desired: Firewall | None, steps: list[str]) -> None:
+    assert [str(step) for step in plan(current, desired)] == steps
+
+
+def test_what_is_in_firewalld_is_known_by_its_text() -> None:
+    text = rich_rule(Address("ipv4", "192.168.126.1", "192.168.126.0/24"), Ports("udp", 6230, 6232))
+    assert text == (
+        'rule family="ipv4" destination address="192.168.126.1" port port="6230-6232" protocol="udp" accept'
+    )
+    opening = Opening("now", "policy=libvirt-to-host", "rich-rule", text)
+    assert opening_from(str(opening)) == opening
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"owner": "a b"}, "owner: a b is no name of a lab"),
+        ({"bridges": ["x" * 16]}, r"bridges\[0\]: x+ is no name of a bridge"),
+        ({"networks": [{"bridge": "b", "forward": "bridge"}]}, r"networks\[0\].forward: is bridge; one of nat"),
+        ({"networks": [{"forward": "nat"}]}, r"networks\[0\].bridge: None is no name"),
+        (
+            {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{**V4, "gateway": "10.0.0.1"}]}]},
+            r"networks\[0\].addresses\[0\].gateway: 10.0.0.1 is not in 192.168.126.0/24",
+        ),
+        (
+            {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{"gateway": "10.0.0.1"}]}]},
+            r"networks\[0\].addresses\[0\]: .*; a gateway and the cidr of its network are right",
+        ),
+        ({"ports": [{"protocol": "tcp", "port": 0}]}, r"ports\[0\].port: 0 is no port"),
+    ],
+)
+def test_bad_input_is_named(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(OperatorError, match=complaint):
+        lab_from(params(**given))

@@ -1,0 +1,462 @@
+"""The libvirt network: what is declared, the decision by tables, the XML, the port against libvirt's test driver."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import (
+    network_leases,
+    network_port,
+    network_ports,
+    network_xml,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import (
+    Definition,
+    DnsHost,
+    Lease,
+    Network,
+    Range,
+    Reservation,
+    Txt,
+    plan,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_dnsmasq import size_of, with_room
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port import NetworkPort
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import network_from
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.modules import libvirt_bridge_net as module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAC, OTHER_MAC = "52:54:00:00:00:01", "52:54:00:00:00:02"
+DEFINITION = Definition(
+    bridge="nm-demo",
+    forward="nat",
+    mtu=1500,
+    domain="demo.test",
+    addresses=("192.168.126.1/24", "fd00::1/64"),
+    forwarders=("192.0.2.53",),
+    options=("address=/apps.demo.test/192.168.126.6", "local=/apps.demo.test/"),
+    ranges=(Range("192.168.126.220", "192.168.126.239"),),
+    reservations=(Reservation("192.168.126.20", MAC, "one"), Reservation("fd00::20", f"00:03:00:01:{MAC}", "one")),
+    hosts=(DnsHost("192.168.126.5", ("api.demo.test", "api-int.demo.test")),),
+    txt=(Txt("note.demo.test", '"note"'),),
+)
+NETWORK = Network("nometal-demo", "demo", DEFINITION)
+LEASE = Lease("192.168.126.20", OTHER_MAC)
+SMALLER = replace(DEFINITION, mtu=1400)
+WITHOUT_HOSTS = replace(DEFINITION, hosts=())
+RESTART = ["destroy", "start", "reconnect ports of"]
+
+
+@pytest.mark.parametrize(
+    ("current", "verbs"),
+    [
+        (None, ["define", "install hook of", "start", "autostart"]),
+        (NETWORK, []),
+        (replace(NETWORK, owner=None), ["define"]),
+        (replace(NETWORK, autostart=False), ["autostart"]),
+        (replace(NETWORK, hook=False), ["install hook of"]),
+        (replace(NETWORK, live=None), ["start"]),
+        (replace(NETWORK, live=None, definition=SMALLER), ["define", "start"]),
+        (replace(NETWORK, live=None, noted_ports=("vnet0",)), ["start", "reconnect ports of"]),
+        (replace(NETWORK, noted_ports=("vnet0",)), ["reconnect ports of"]),
+        (replace(NETWORK, definition=WITHOUT_HOSTS), ["define", "update"]),
+        (replace(NETWORK, live=WITHOUT_HOSTS), ["update"]),
+        (replace(NETWORK, definition=WITHOUT_HOSTS, live=DEFINITION), ["define"]),
+        (replace(NETWORK, definition=SMALLER), ["define", *RESTART]),
+        (replace(NETWORK, live=SMALLER), RESTART),
+        (replace(NETWORK, live=replace(SMALLER, hosts=())), RESTART),
+        (replace(NETWORK, stale_leases=(LEASE,)), ["release"]),
+        (replace(NETWORK, definition=None, live=DEFINITION, autostart=False), ["define", "autostart"]),
+    ],
+)
+def test_what_is_missing_is_made(current: Network | None, verbs: list[str]) -> None:
+    assert [step.verb for step in plan(current, NETWORK, may_restart=True)] == verbs
+
+
+@pytest.mark.parametrize(
+    ("current", "verbs"),
+    [
+        (None, []),
+        (NETWORK, ["destroy", "remove hook of", "undefine"]),
+        (replace(NETWORK, live=None, hook=False), ["undefine"]),
+        (replace(NETWORK, definition=None), ["destroy", "remove hook of"]),
+        (Network("nometal-demo", "demo", None, None, noted_ports=("vnet0",)), ["remove hook of", "forget ports of"]),
+    ],
+)
+def test_what_is_there_is_removed_and_the_definition_last(current: Network | None, verbs: list[str]) -> None:
+    assert [step.verb for step in plan(current, None, may_restart=False)] == verbs
+
+
+def test_a_restart_that_is_not_allowed_is_refused_with_what_differs() -> None:
+    for current in (replace(NETWORK, definition=SMALLER), replace(NETWORK, live=SMALLER)):
+        with pytest.raises(OperatorError, match="only a restart can change mtu from 1400 to 1500"):
+            plan(current, NETWORK, may_restart=False)
+
+
+def test_no_autostart() -> None:
+    assert [str(step) for step in plan(NETWORK, replace(NETWORK, autostart=False), may_restart=False)] == [
+        "disable autostart of nometal-demo"
+    ]
+
+
+def test_the_xml_says_what_was_declared() -> None:
+    text = network_xml.edited(network_xml.new("nometal-demo", None), "demo", DEFINITION)
+    assert network_xml.definition_of(text) == DEFINITION
+    assert network_xml.owner_of(text) == "demo"
+    again = network_xml.edited(text, "demo", DEFINITION)
+    assert network_xml.definition_of(again) == DEFINITION
+    assert len(again) == len(text)
+
+
+@pytest.mark.parametrize("forward", ["isolated", "nat", "route", "open"])
+def test_every_forward_mode_becomes_every_other(forward: str) -> None:
+    text = network_xml.new("nometal-demo", None)
+    for mode in ("nat", forward, "route", forward):
+        text = network_xml.edited(text, "demo", replace(DEFINITION, forward=mode))
+    assert network_xml.definition_of(text).forward == forward
+
+
+def test_what_others_added_stays_and_what_we_took_back_goes() -> None:
+    text = network_xml.edited(network_xml.new("nometal-demo", None), "demo", DEFINITION)
+    theirs = "<dnsmasq:option value='cache-size=77'/></dnsmasq:options>"
+    text = text.replace("</dnsmasq:options>", theirs)
+    text = text.replace("<dhcp>", "<tftp root='/srv'/><dhcp><bootp file='pxe'/>", 1)
+    text = text.replace("<dns>", "<dns><forwarder domain='their.test' addr='192.0.2.9'/>")
+    text = text.replace("</metadata>", "<their:mark xmlns:their='urn:theirs'/></metadata>")
+    assert network_xml.definition_of(text) == DEFINITION
+    text = network_xml.edited(text, "demo", replace(DEFINITION, options=(), domain=None, forwarders=()))
+    for kept in ("cache-size=77", "<tftp", "<bootp", "their.test", "urn:theirs"):
+        assert kept in text
+    for gone in ("apps.demo.test", "192.0.2.53", "<domain"):
+        assert gone not in text
+
+
+def test_the_lines_for_dnsmasq_that_run_are_known_without_a_mark() -> None:
+    """Taken over while it runs, a network has the mark only where it is written down."""
+    text = network_xml.edited(network_xml.new("nometal-demo", None), "demo", DEFINITION)
+    unmarked = text[: text.index("<metadata>")] + text[text.index("</metadata>") + len("</metadata>") :]
+    assert network_xml.owner_of(unmarked) is None
+    assert network_xml.definition_of(unmarked).options == ()
+    assert network_xml.definition_of(unmarked, DEFINITION.options) == DEFINITION
+
+
+def test_the_place_of_an_address_is_told_to_libvirt() -> None:
+    text = network_xml.edited(network_xml.new("nometal-demo", None), "demo", DEFINITION)
+    places = [network_xml.position_of(text, item) for item in (*DEFINITION.reservations, DEFINITION.hosts[0])]
+    assert places == [0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("leases", "stale"),
+    [
+        ([Lease("192.168.126.20", MAC)], []),
+        ([Lease("192.168.126.30", OTHER_MAC)], []),
+        ([LEASE], [LEASE]),
+        ([Lease("192.168.126.225", MAC)], [Lease("192.168.126.225", MAC)]),
+        ([Lease("fd00::20", "00:04:aa", iaid="7")], [Lease("fd00::20", "00:04:aa", iaid="7")]),
+    ],
+)
+def test_leases_are_stale_when_a_reservation_contradicts_them(leases: list[Lease], stale: list[Lease]) -> None:
+    assert network_leases.stale(leases, DEFINITION.reservations) == tuple(stale)
+
+
+@pytest.mark.parametrize(("size", "leases"), [(20, 8), (20, 108), (5, 20), (200, 10)])
+def test_ranges_make_room_for_all_leases_and_give_out_nothing_else(size: int, leases: int) -> None:
+    span = Range("192.168.126.10", f"192.168.126.{9 + size}")
+    room = with_room([span], leases)
+    assert sum(map(size_of, room)) >= size + leases
+    assert len(set(room)) == len(room)
+    assert room == with_room([span], leases - 1)
+    assert with_room([], leases) == []
+
+
+def parsed(params: dict[str, Any]) -> dict[str, Any]:
+    result = ArgumentSpecValidator(module.ARGUMENTS).validate(json.loads(json.dumps(params)))
+    assert not result.error_messages
+    return dict(result.validated_parameters)
+
+
+PARAMS: dict[str, Any] = {
+    "name": "nometal-demo",
+    "owner": "demo",
+    "bridge": "nm-demo",
+    "addresses": [{"cidr": "192.168.126.0/24", "gateway": "192.168.126.1"}],
+    "dhcp": {
+        "ranges": [{"start": "192.168.126.220", "end": "192.168.126.239"}],
+        "reservations": [
+            {"name": "one", "mac": MAC, "ips": ["192.168.126.20"]},
+            {"name": "two", "mac": OTHER_MAC, "ips": ["192.168.126.21"]},
+        ],
+        "pools": [{"mac_prefix": "52:54:00", "start": "192.168.126.10", "end": "192.168.126.17"}],
+    },
+    "dns": {"hosts": [{"ip": "192.168.126.5", "names": ["api.demo.test"]}]},
+}
+
+
+@pytest.mark.parametrize("lab", ["compact", "ha", "rehearsal"])
+def test_a_network_of_the_model_is_taken_as_it_is(lab: str) -> None:
+    golden = Path(__file__).parents[1] / f"lab/golden/{lab}.json"
+    _takes(json.loads(golden.read_text()))
+
+
+@pytest.mark.parametrize(
+    "machine_network",
+    [
+        {"cidr_v6": "fd2e:6f44:5dd8::/64"},
+        {"cidr": "192.168.126.0/24", "cidr_v6": "fd2e:6f44:5dd8::/64", "topology": "direct", "forward": "isolated"},
+        {
+            "pools": [
+                {
+                    "mac_prefix": "52:54:00",
+                    "start": "192.168.126.130",
+                    "end": "192.168.126.135",
+                    "static_routes": [{"to": "10.0.0.0/19", "via": "192.168.126.2"}],
+                }
+            ],
+            "dns": {
+                "forwarders": ["192.0.2.53"],
+                "records": {
+                    "*.mirror": {"addresses": ["192.168.126.9"]},
+                    "_ldap._tcp.example.test": {"srv": [{"target": "ldap.example.test", "port": 389}]},
+                    "note": {"txt": ["a, b"]},
+                },
+            },
+            "ntp_servers": ["192.168.126.1"],
+            "mtu": 1400,
+        },
+    ],
+)
+def test_whatever_the_model_yields_is_taken_as_it_is(machine_network: dict[str, Any]) -> None:
+    _takes(lab_model({"name": "demo", "machine_network": machine_network}))
+    provisioning = {"name": "demo", "provisioning_network": {"mode": "managed"}, "bmc": {"protocol": "ipmi"}}
+    _takes(lab_model({**provisioning, "machine_network": machine_network}))
+
+
+def _takes(lab: dict[str, Any]) -> None:
+    for network in lab["networks"]:
+        slice_ = {key: value for key, value in network.items() if key != "role"}
+        wanted = network_from(parsed({**slice_, "owner": lab["name"]}))
+        assert wanted.definition
+        text = network_xml.edited(network_xml.new(wanted.name, network["uuid"]), lab["name"], wanted.definition)
+        assert network_xml.definition_of(text) == wanted.definition
+
+
+def test_a_pool_with_routes_hands_out_the_default_route_too_unless_isolated() -> None:
+    params = copy.deepcopy(PARAMS)
+    params["dhcp"]["pools"][0]["static_routes"] = [{"to": "10.0.0.0/19", "via": "192.168.126.2"}]
+    lines = (network_from(parsed({**params, "forward": mode})).definition for mode in ("nat", "isolated"))
+    nat, isolated = (definition.options for definition in lines if definition)
+    routes = "dhcp-option=tag:pool-525400,option:classless-static-route,10.0.0.0/19,192.168.126.2"
+    assert nat == (
+        "dhcp-host=52:54:00:*:*:*,set:pool-525400",
+        "dhcp-range=tag:pool-525400,192.168.126.10,192.168.126.17,255.255.255.0",
+        f"{routes},0.0.0.0/0,192.168.126.1",
+        "no-ping",
+    )
+    assert isolated[2] == routes
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "complaint"),
+    [
+        (("name",), "a/b", "name is 'a/b'; letters"),
+        (("bridge",), "a-name-that-is-long", "bridge has 19 characters; 15 at most"),
+        (("uuid",), "demo", "uuid is 'demo'; a UUID"),
+        (("domain",), "a b", "domain is 'a b'"),
+        (("mtu",), 100, "mtu is 100; 576 to 65535"),
+        (("addresses",), [], "addresses is empty"),
+        (("addresses", 0, "cidr"), "192.168.126.0", "a network has a prefix length"),
+        (("addresses", 0, "gateway"), "10.0.0.1", "gateway is 10.0.0.1, which no machine in 192.168.126.0/24 can have"),
+        (("addresses", 0, "prefix"), 25, "prefix is 25, but 192.168.126.0/24 has 24"),
+        (("addresses", 0, "family"), "ipv6", "family is ipv6, but 192.168.126.1 is ipv4"),
+        (("addresses",), [PARAMS["addresses"][0], PARAMS["addresses"][0]], "addresses has 2 networks of IPv4"),
+        (("dhcp", "ranges", 0, "start"), "192.168.126.240", "goes from 192.168.126.240 to 192.168.126.239"),
+        (("dhcp", "ranges", 0, "end"), "192.168.127.9", r"dhcp.ranges\[0\] has 192.168.127.9, which lies outside"),
+        (("dhcp", "ranges", 0, "start"), "192.168.126.15", r"dhcp.pools\[0\] overlaps dhcp.ranges\[0\]"),
+        (("dhcp", "ranges"), [PARAMS["dhcp"]["ranges"][0]] * 2, r"dhcp.ranges\[1\] overlaps dhcp.ranges\[0\]"),
+        (("dhcp", "ranges", 0, "end"), "192.168.126.220", "too small for libvirt to allow 10 further leases"),
+        (("dhcp", "reservations", 0, "mac"), "53:54:00:00:00:01", "is 53:54:00:00:00:01, a multicast address"),
+        (("dhcp", "reservations", 0, "mac"), "52-54", "is '52-54'; six pairs of hex digits"),
+        (("dhcp", "reservations", 0, "duid"), "zz", "duid is 'zz'; pairs of hex digits"),
+        (("dhcp", "reservations", 0, "name"), "a_b", r"dhcp.reservations\[0\].name is 'a_b'"),
+        (("dhcp", "reservations", 0, "ips"), [], r"dhcp.reservations\[0\] \(one\) has no address"),
+        (
+            ("dhcp", "reservations", 0, "ips"),
+            ["10.0.0.9"],
+            r"\(one\) has 10.0.0.9, which lies outside 192.168.126.0/24",
+        ),
+        (("dhcp", "reservations", 0, "ips"), ["192.168.126.1"], "has 192.168.126.1, which is the host's own"),
+        (("dhcp", "reservations", 0, "ips"), ["192.168.126.255"], "which no machine in 192.168.126.0/24 can have"),
+        (("dhcp", "reservations", 0, "ips"), ["192.168.126.8", "192.168.126.9"], "two addresses of one family"),
+        (("dhcp", "reservations", 0, "ips"), ["fd00::20"], "has an IPv6 address but no duid"),
+        (("dhcp", "reservations", 1, "ips"), ["192.168.126.20"], "has ip 192.168.126.20 2 times"),
+        (("dhcp", "reservations", 1, "mac"), MAC.upper(), f"has mac {MAC} 2 times"),
+        (("dhcp", "reservations", 1, "name"), "one", "has name one 2 times"),
+        (("dhcp", "pools", 0, "mac_prefix"), "53:54", "is 53:54, a multicast address"),
+        (
+            ("dhcp", "pools", 0, "static_routes"),
+            [{"to": "fd00:1::/64", "via": "fd00::2"}],
+            "DHCP hands out routes for IPv4 only",
+        ),
+        (("dns", "hosts", 0, "ip"), "localhost", "is 'localhost'; an IP address"),
+        (("dns", "hosts", 0, "names"), ["*.demo.test"], "a name without asterisk is right"),
+        (("dns", "hosts", 0, "names"), [], r"dns.hosts\[0\] has no names"),
+        (("dns", "hosts"), PARAMS["dns"]["hosts"] * 2, "dns.hosts has ip 192.168.126.5 2 times"),
+        (("dns", "forwarders"), ["192.168.126.1"], "this network's own DNS server, which would ask itself"),
+        (
+            ("dns", "wildcards"),
+            [{"domain": "*.apps", "ip": "192.168.126.6"}],
+            r"dns.wildcards\[0\].domain is '\*.apps'",
+        ),
+        (("dns", "records"), {"txt": [{"name": "a.b", "value": "one\ntwo"}]}, "one line of printable text"),
+        (
+            ("dns", "records"),
+            {"srv": [{"service": "_x", "protocol": "tcp", "domain": "a.b", "target": "c.d", "port": 0}]},
+            "service is '_x'; a word in lower case",
+        ),
+        (("ntp_servers",), ["pool.ntp.test"], r"ntp_servers\[0\] is 'pool.ntp.test'; an IP address"),
+    ],
+)
+def test_what_is_wrong_is_named(where: tuple[Any, ...], value: Any, complaint: str) -> None:
+    params = copy.deepcopy(PARAMS)
+    place: Any = params
+    for key in where[:-1]:
+        place = place[key]
+    place[where[-1]] = value
+    with pytest.raises(OperatorError, match=complaint):
+        module.run({**parsed(params), "libvirt_uri": "test:///default"}, check_mode=True)
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    params = parsed({**PARAMS, "mtu": 1, "owner": " ", "ntp_servers": ["x"]})
+    with pytest.raises(OperatorError, match=r"(?s)nothing was changed:.*owner.*mtu.*ntp_servers"):
+        network_from(params)
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """libvirt's test driver knows no leases, no lines for dnsmasq, and of what runs not how it is written down."""
+    monkeypatch.setattr(network_leases, "leases_of", lambda _network: [])
+    monkeypatch.setattr(network_hook, "ENTRIES", tmp_path / "hooks")
+    monkeypatch.setattr(network_ports, "RUN", tmp_path / "run")
+    with connect("test:///default") as opened:
+        yield opened
+        for network in opened.listAllNetworks():
+            if network.name() != "default":
+                _remove(network)
+
+
+def _remove(network: Any) -> None:
+    persistent = network.isPersistent()
+    if network.isActive():
+        network.destroy()
+    if persistent:
+        network.undefine()
+
+
+PLAIN = replace(NETWORK, definition=replace(DEFINITION, options=()))
+
+
+def test_the_port_makes_and_removes_it(connection: Any, tmp_path: Path) -> None:
+    port = NetworkPort(connection, "nometal-demo", "demo", PLAIN)
+    assert port.read() is None
+    for step in plan(None, PLAIN, may_restart=False):
+        if step.verb != "start":
+            port.apply(step)
+    assert port.read() == replace(PLAIN, live=None)
+    assert "'nometal-demo', 'nm-demo'" in (tmp_path / "hooks/nometal-demo.ports").read_text()
+
+    gone = NetworkPort(connection, "nometal-demo", "demo", None)
+    for step in plan(gone.read(), None, may_restart=False):
+        gone.apply(step)
+    assert gone.read() is None
+    assert not (tmp_path / "hooks").exists()
+
+
+def test_the_port_updates_what_runs(connection: Any) -> None:
+    before = replace(DEFINITION, options=(), reservations=DEFINITION.reservations[:1], hosts=())
+    connection.networkCreateXML(network_xml.edited(network_xml.new("nometal-demo", None), "demo", before))
+    port = NetworkPort(connection, "nometal-demo", "demo", PLAIN)
+    current = port.read()
+    assert current
+    assert (current.definition, current.live) == (None, before)
+    for step in plan(current, PLAIN, may_restart=False):
+        if step.verb == "update":
+            port.apply(step)
+    after = port.read()
+    assert after
+    assert after.live == PLAIN.definition
+
+
+def test_a_network_of_others_is_neither_read_nor_removed(connection: Any) -> None:
+    connection.networkDefineXML("<network><name>nometal-demo</name><bridge name='theirs'/></network>")
+    for desired in (NETWORK, None):
+        with pytest.raises(OperatorError, match="is not demo's but somebody's"):
+            NetworkPort(connection, "nometal-demo", "demo", desired).read()
+    adopted = NetworkPort(connection, "nometal-demo", "demo", NETWORK, adopt=True).read()
+    assert adopted
+    assert adopted.owner is None
+
+
+def test_ports_are_noted_until_they_are_back(connection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_ports, "LINKS", tmp_path)
+    (tmp_path / "nm-demo/brif/vnet1").mkdir(parents=True)
+    note = network_ports.PortsNote("nometal-demo")
+    note.take("nm-demo")
+    (tmp_path / "nm-demo/brif/vnet1").rename(tmp_path / "nm-demo/brif/vnet2")
+    note.take("nm-demo")
+    assert note.read() == ("vnet1", "vnet2")
+    left = NetworkPort(connection, "nometal-demo", "demo", None).read()
+    assert left == Network("nometal-demo", "demo", None, None, False, False, ("vnet1", "vnet2"))
+    note.forget()
+    assert note.read() == ()
+    assert not (tmp_path / "run").exists()
+
+
+def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_port.os, "geteuid", lambda: 1000)
+    with pytest.raises(OperatorError, match="run as root, with `become: true`"):
+        module.run({**parsed(PARAMS), "libvirt_uri": "test:///default"}, check_mode=False)
+
+
+@pytest.mark.parametrize("lease", [LEASE, Lease("fd00::20", "00:03", iaid="1")])
+def test_a_missing_tool_is_named_with_its_package(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    network = _NetworkWithLease(lease)
+    with pytest.raises(OperatorError, match=r"dhcp_release6?, of the package dnsmasq-utils, is not installed"):
+        network_leases.release(network, lease)
+
+
+class _NetworkWithLease:
+    def __init__(self, lease: Lease) -> None:
+        mac, client = ("", lease.id) if lease.iaid else (lease.id, None)
+        kind = network_leases.IPV6 if lease.iaid else 0
+        self._lease = {"type": kind, "ipaddr": lease.ip, "mac": mac, "clientid": client, "iaid": lease.iaid or None}
+
+    def bridgeName(self) -> str:  # noqa: N802 - libvirt's name
+        return "nm-demo"
+
+    def DHCPLeases(self) -> list[dict[str, Any]]:  # noqa: N802 - libvirt's name
+        return [self._lease]
+
+
+def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path) -> None:
+    params = {**parsed(PARAMS), "libvirt_uri": f"qemu+unix:///system?socket={tmp_path}/none"}
+    result = module.run(params, check_mode=True)
+    assert result["steps"][0] == "define nometal-demo"
+    with pytest.raises(NotThereYetError, match="Nothing answers for qemu"):
+        module.run(params, check_mode=False)

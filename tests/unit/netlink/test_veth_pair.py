@@ -1,0 +1,269 @@
+"""The veth pair's decisions by tables: what is done, what is refused, and the script that brings it back."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink import links as kernel
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import entry_text
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import Bridge, End, VethPair, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
+    MARK,
+    Plug,
+    Wiring,
+    refuse_conflicts,
+    refuse_nonsense,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.modules import veth_pair as module
+
+A = End("nmn-demo", "nm-demo", 1500, "nmb-demo")
+B = End("nmb-demo", "baremetal", 1500, "nmn-demo")
+BRIDGE = Bridge("baremetal", 1500)
+ENTRY = "/etc/libvirt/hooks/nometal.d/nmn-demo.veth"
+HOOK = {ENTRY: ["#!/bin/sh"]}
+UNMANAGED = {"/etc/NetworkManager/conf.d/nometal-nmn-demo.conf": ["[keyfile]"]}
+PAIR = VethPair("nmn-demo", ends=(A, B), bridges=(BRIDGE,), hook=HOOK, unmanaged=UNMANAGED)
+WRITING = [f"write {ENTRY}", "write /etc/NetworkManager/conf.d/nometal-nmn-demo.conf"]
+JOINING = [
+    "join nmn-demo (to nm-demo)",
+    "up nmn-demo (was down)",
+    "join nmb-demo (to baremetal)",
+    "up nmb-demo (was down)",
+]
+ADDING = ["add nmn-demo (with nmb-demo)", *JOINING]
+
+
+def pair(a: End | None = A, b: End | None = B, **changed: Any) -> VethPair:
+    return replace(PAIR, ends=tuple(end for end in (a, b) if end), **changed)
+
+
+def with_bridge(**changed: Any) -> VethPair:
+    return replace(PAIR, bridges=(replace(BRIDGE, **changed),))
+
+
+@pytest.mark.parametrize(
+    ("current", "steps"),
+    [
+        (None, [*WRITING, "add bridge baremetal", *ADDING]),
+        (PAIR, []),
+        (pair(a=None, b=None), ADDING),
+        (pair(b=None, a=replace(A, peer=None)), ["delete nmn-demo (its peer is elsewhere)", *ADDING]),
+        (pair(a=None, b=replace(B, peer="x")), ["delete nmb-demo (with its peer x)", *ADDING]),
+        (
+            pair(a=replace(A, peer="x"), b=replace(B, peer="y")),
+            ["delete nmn-demo (with its peer x)", "delete nmb-demo (with its peer y)", *ADDING],
+        ),
+        (pair(a=replace(A, up=False)), ["up nmn-demo (was down)"]),
+        (pair(b=replace(B, mtu=1400)), ["set mtu of nmb-demo (was 1400)"]),
+        (pair(a=replace(A, bridge=None)), ["join nmn-demo (to nm-demo)"]),
+        (
+            pair(a=replace(A, bridge="baremetal"), b=replace(B, bridge="nm-demo")),
+            [
+                "release nmn-demo (was on baremetal)",
+                "release nmb-demo (was on nm-demo)",
+                "join nmn-demo (to nm-demo)",
+                "join nmb-demo (to baremetal)",
+            ],
+        ),
+        (pair(bridges=()), ["add bridge baremetal"]),
+        (with_bridge(up=False), ["up baremetal (was down)"]),
+        (with_bridge(mtu=9000), ["set mtu of baremetal (was 9000)"]),
+        (with_bridge(forward_delay=1500), ["set forward delay of baremetal (was 15 s)"]),
+        (with_bridge(answers=True), ["silence baremetal (the host answered on it)"]),
+        (
+            with_bridge(marked=False, up=False),
+            ["mark baremetal (its making was cut short)", "up baremetal (was down)"],
+        ),
+        (pair(hook={ENTRY: [""]}), [f"{WRITING[0]} (was changed)"]),
+        (pair(unmanaged={}), WRITING[1:]),
+        (pair(unmanaged={**UNMANAGED, "/etc/systemd/network/x": []}), ["remove /etc/systemd/network/x"]),
+    ],
+)
+def test_only_what_differs_is_done(current: VethPair | None, steps: list[str]) -> None:
+    assert [str(step) for step in plan(current, PAIR)] == steps
+
+
+def test_an_end_that_is_to_be_on_no_bridge_is_let_go() -> None:
+    wanted = pair(a=replace(A, bridge=None))
+    assert [str(step) for step in plan(PAIR, wanted)] == ["release nmn-demo (was on nm-demo)"]
+
+
+@pytest.mark.parametrize(
+    ("current", "steps"),
+    [
+        (None, []),
+        (
+            PAIR,
+            [
+                f"remove {ENTRY}",
+                "delete bridge baremetal",
+                "delete nmn-demo (with its peer nmb-demo)",
+                "remove /etc/NetworkManager/conf.d/nometal-nmn-demo.conf",
+            ],
+        ),
+        (VethPair("nmn-demo", hook=HOOK), [f"remove {ENTRY}"]),
+        (VethPair("nmn-demo", bridges=(BRIDGE,)), ["delete bridge baremetal"]),
+        (
+            VethPair("nmn-demo", ends=(replace(A, peer=None), replace(B, peer="x"))),
+            ["delete nmn-demo (its peer is elsewhere)", "delete nmb-demo (with its peer x)"],
+        ),
+    ],
+)
+def test_what_there_is_goes_and_the_hook_goes_first(current: VethPair | None, steps: list[str]) -> None:
+    assert [str(step) for step in plan(current, None)] == steps
+
+
+WIRING = Wiring(
+    "nmn-demo", Plug("a", "nmn-demo", "nm-demo"), Plug("b", "nmb-demo", "baremetal", make_bridge=True), mtu=1500
+)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"name": "../x"}, "name: '../x' is no name for a pair"),
+        ({"mtu": 67}, "mtu: 67 is not between 68 and 65535"),
+        ({"mtu": 65536}, "mtu: 65536 is not between"),
+        (
+            {"a": Plug("a", "nmn-demonstrator")},
+            "a.name: nmn-demonstrator has 16 characters, and Linux takes 15 at most",
+        ),
+        ({"b": Plug("b", "x", "abcdefghijklmnop")}, "b.bridge: abcdefghijklmnop has 16 characters"),
+        ({"a": Plug("a", "-x")}, "a.name: '-x' is no interface name"),
+        ({"a": Plug("a", "x y")}, "a.name: 'x y' is no interface name"),
+        ({"a": Plug("a", "")}, "a.name: '' is no interface name"),
+        ({"b": Plug("b", "x", "all")}, "b.bridge: 'all' is no interface name"),
+        ({"b": Plug("b", "x", "nm-demo")}, "b.bridge: nm-demo is the same as a.bridge: that would be a loop"),
+        ({"b": Plug("b", "nmn-demo", "x")}, "b.name: nmn-demo is the same as a.name"),
+        ({"b": Plug("b", "x", "nmn-demo")}, "b.bridge: nmn-demo is the same as a.name"),
+    ],
+)
+def test_nonsense_is_refused_and_named(changed: dict[str, Any], complaint: str) -> None:
+    refuse_nonsense(WIRING)
+    with pytest.raises(OperatorError, match=f"^{complaint}"):
+        refuse_nonsense(replace(WIRING, **changed))
+
+
+def host(*links: Link) -> dict[str, Link]:
+    return {link.name: link for link in (Link("nm-demo", "bridge"), *links)}
+
+
+def cable(a: str, b: str, on_a: str, on_b: str) -> tuple[Link, Link]:
+    return Link(a, "veth", master=on_a, peer=b), Link(b, "veth", master=on_b, peer=a)
+
+
+OURS = Link("baremetal", "bridge", alias=MARK, forward_delay=0)
+
+
+@pytest.mark.parametrize(
+    ("links", "complaint"),
+    [
+        (host(Link("nmn-demo", "dummy")), "a.name: nmn-demo exists and is no veth but dummy"),
+        (host(Link("nmb-demo")), "b.name: nmb-demo exists and is no veth but a device of another kind"),
+        (host(Link("baremetal", "vxlan")), "b.bridge: baremetal exists and is no bridge but vxlan"),
+        ({}, "a.bridge: there is no bridge nm-demo, and it is not this module's to make"),
+        (host(OURS, *cable("x", "y", "baremetal", "nm-demo")), "a.bridge and b.bridge: .* are already joined by y-x,"),
+        (
+            host(OURS, Link("m", "bridge"), *cable("r", "s", "nm-demo", "m"), *cable("t", "u", "m", "baremetal")),
+            "a.bridge and b.bridge: nm-demo and baremetal are already joined by r-s, t-u,",
+        ),
+    ],
+)
+def test_what_stands_in_the_way_is_refused_and_named(links: dict[str, Link], complaint: str) -> None:
+    with pytest.raises(OperatorError, match=f"^{complaint}"):
+        refuse_conflicts(WIRING, links, wanted=True, foreseeing=False)
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        host(),
+        host(OURS, *cable("nmn-demo", "nmb-demo", "nm-demo", "baremetal")),
+        host(OURS, *cable("nmn-demo", "x", "nm-demo", "baremetal")),  # ours with a wrong peer, which goes
+        host(OURS, *cable("x", "y", "nm-demo", "nm-other"), Link("nm-other", "bridge")),
+        host(OURS, Link("x", "veth", master="nm-demo", peer=None), Link("y", "veth", master="baremetal", peer=None)),
+    ],
+)
+def test_what_does_not_stand_in_the_way_is_let_be(links: dict[str, Link]) -> None:
+    refuse_conflicts(WIRING, links, wanted=True, foreseeing=False)
+
+
+def test_a_bridge_of_libvirt_may_still_come_when_one_foresees_and_is_not_missed_when_one_removes() -> None:
+    refuse_conflicts(WIRING, {}, wanted=True, foreseeing=True)
+    refuse_conflicts(WIRING, {}, wanted=False, foreseeing=False)
+
+
+@pytest.mark.parametrize(
+    ("links", "made", "left_over"),
+    [
+        (host(), ["baremetal"], []),
+        (host(OURS), ["baremetal"], ["baremetal"]),
+        (host(OURS, Link("nmb-demo", "veth", master="baremetal")), ["baremetal"], ["baremetal"]),
+        (host(OURS, Link("vnet0", "tun", master="baremetal")), ["baremetal"], []),
+        (host(replace(OURS, alias=None)), [], []),
+        (host(replace(OURS, alias="ours")), [], []),
+        # Killed between making and marking it.
+        (host(replace(OURS, alias=None, up=False)), ["baremetal"], ["baremetal"]),
+        (host(replace(OURS, alias=None, up=False, forward_delay=1500)), [], []),
+    ],
+)
+def test_whose_a_bridge_is(links: dict[str, Link], made: list[str], left_over: list[str]) -> None:
+    assert WIRING.bridges_made(links) == made
+    assert WIRING.bridges_left_over(links) == left_over
+
+
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        WIRING,
+        replace(WIRING, a=Plug("a", "nmn-demo")),
+        replace(WIRING, b=Plug("b", "nmb-demo", "baremetal"), mtu=9000),
+    ],
+)
+def test_the_script_is_a_good_one(wiring: Wiring) -> None:
+    text = entry_text(wiring, wiring.bridges_made({}))
+    subprocess.run(["shellcheck", "-"], input=text, text=True, check=True)
+
+
+def test_the_script_makes_no_bridge_that_others_make() -> None:
+    text = entry_text(WIRING, ["baremetal"])
+    assert "ip link add baremetal type bridge forward_delay 0" in text
+    assert "there nm-demo || exit 0" in text
+    assert "add nm-demo" not in text
+    text = entry_text(WIRING, [])
+    assert "there baremetal || exit 0" in text
+    assert "type bridge" not in text
+
+
+def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "IPRoute", None)
+    monkeypatch.setattr(module, "may_change_links", lambda: True)
+    params = {
+        "name": "nmn-demo",
+        "a": {"name": "nmn-demo", "bridge": "nm-demo", "make_bridge": False},
+        "b": {"name": "nmb-demo", "bridge": "baremetal", "make_bridge": True},
+        "mtu": 1500,
+        "state": "present",
+    }
+    result = module.run(params, check_mode=True)
+    assert result["changed"]
+    assert result["steps"][-6:] == ["add bridge baremetal", *ADDING]
+    assert result["diff"]["before"] == ""
+    with pytest.raises(NotThereYetError, match=r"has no pyroute2: role nometal\.ipi\.host_prep installs it"):
+        module.run(params, check_mode=False)
+
+
+def test_it_warns_if_the_pair_would_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_hook, "silence", lambda: "libvirtd was started before the hook was there")
+    (warning,) = module.warnings({"name": "nmn-demo", "state": "present"})
+    assert warning.startswith("nmn-demo will not be back after a reboot: libvirtd was started before")
+    assert "Run module nometal.ipi.libvirt_service" in warning
+    assert module.warnings({"name": "nmn-demo", "state": "absent"}) == []
