@@ -45,8 +45,9 @@ def test_from_nothing_to_a_lab_and_back(fresh: LabHost) -> None:
     assert "nothing: the host was ready" in second
 
     checkout.make(host, "teardown")
-    packages_aside = (*snapshot.WITH_PACKAGES, *snapshot.MADE_BY_PACKAGES)
+    packages_aside = (*snapshot.WITH_PACKAGES, *snapshot.MADE_BY_PACKAGES, *snapshot.MADE_BY_LIBVIRT)
     assert snapshot.take(host, OPERATORS).diff(before, without=packages_aside) == ""
+    assert "nm-" not in host.run("nft list ruleset", check=False).stdout
     assert host.run("ls -d /var/lib/nometal /var/lib/libvirt/images/*", check=False).stdout == ""
 
     again = checkout.make(host, "teardown")

@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def host() -> Iterator[LabHost]:
-    with lab_host.start(layer="prepared") as started:
+    with prepared() as started:
         yield started
+
+
+def prepared() -> LabHost:
+    """Where libvirt has been in use, so that what it leaves behind by itself is there already."""
+    started = lab_host.start(layer="prepared")
+    stranger.use_libvirt(started)
+    return started
 
 
 def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
@@ -73,20 +80,18 @@ def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
 
 
 def test_killed_after_any_task_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    wrong = interruption.interrupt_everywhere(site(tmp_path), lambda: lab_host.start(layer="prepared"))
+    wrong = interruption.interrupt_everywhere(site(tmp_path), prepared)
     assert wrong == ""
 
 
 def test_killed_in_the_middle_of_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    wrong = interruption.interrupt_everywhere(
-        site(tmp_path), lambda: lab_host.start(layer="prepared"), points=interruption.changing_tasks, during=True
-    )
+    wrong = interruption.interrupt_everywhere(site(tmp_path), prepared, points=interruption.changing_tasks, during=True)
     assert wrong == ""
 
 
 def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path) -> None:
     def lab() -> LabHost:
-        started = lab_host.start(layer="prepared")
+        started = prepared()
         assert went_well(run_playbook("site", checkout.inventory(started, tmp_path)))
         return started
 

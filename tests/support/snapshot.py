@@ -55,6 +55,9 @@ MADE_BY_PACKAGES = (
     *("libvirt nwfilter *", "libvirt network default", "files /etc/libvirt/*"),  # libvirt's packages bring them
 )
 
+# What libvirt leaves behind by itself, once a network has run: chains with nothing in them.
+MADE_BY_LIBVIRT = ("firewall table ip *", "firewall table ip6 *", "files /var/lib/libvirt/dnsmasq")
+
 
 # ruff: noqa: A002 - `input` is named as in subprocess.run
 class Runs(Protocol):

@@ -20,3 +20,8 @@ def define_vm(host: LabHost) -> None:
 
 def stop_libvirt(host: LabHost) -> None:
     host.run("systemctl stop libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket")
+
+
+def use_libvirt(host: LabHost) -> None:
+    """Run a network for a moment: libvirt leaves chains for its firewall rules behind, and a directory for dnsmasq."""
+    host.run("virsh net-start default && virsh net-destroy default && sysctl -q net.ipv4.ip_forward=0")

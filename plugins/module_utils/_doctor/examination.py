@@ -56,7 +56,6 @@ EXAMINATIONS = (
     Examination("subnets", networks.measure_subnets, networks.judge_subnets),
     Examination("bridges", networks.measure_bridges, networks.judge_bridges),
     Examination("ports", ports.measure_ports, ports.judge_ports),
-    Examination("bridge_traffic", firewall.measure_forwarding, firewall.judge_forwarding),
     Examination("firewalld", firewall.measure_firewalld, firewall.judge_firewalld),
     Examination("confinement", environment.measure_confinement, environment.judge_confinement),
     Examination("clock", environment.measure_clock, environment.judge_clock),

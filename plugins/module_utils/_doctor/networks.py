@@ -21,6 +21,7 @@ from .needs import Needs, Subnet
 from .verdict import Verdict, blocker, ok, warning
 
 LINKS = Path("/sys/class/net")
+NODE_END = "nmb-"  # of a lab's veth pair, on the bridge of its nodes
 # Two halves of everything are a VPN's way of writing a default route.
 DEFAULT_IN_HALVES = 1
 
@@ -123,6 +124,7 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
         *(f"{bridge} is libvirt network {others[bridge]}'s" for bridge in wanted if bridge in others),
         *(f"{link.name} exists and is not a bridge" for link in found.links if not link.is_bridge),
         *(f"{link.name} exists and is no libvirt network's" for link in plain if link.name in of_networks),
+        *(f"{link.name} is another lab's ({end} is on it)" for link in plain for end in _ends_of_others(link, needs)),
     ]
     if conflicts:
         return blocker(_listed(conflicts), "Remove or rename what is there, or name the lab's bridges otherwise.")
@@ -131,6 +133,10 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
         ports = _listed([f"{link.name} has ports of others ({', '.join(link.ports)})" for link in joined])
         return warning(ports, "The lab would be joined to them: name another bridge unless that is meant.")
     return ok(f"{', '.join(wanted) or 'no bridge'}: free or this lab's")
+
+
+def _ends_of_others(bridge: Link, needs: Needs) -> list[str]:
+    return [port for port in bridge.ports if port.startswith(NODE_END) and port not in needs.own_links]
 
 
 def measure_names(_needs: Needs) -> tuple[LibvirtObject, ...]:

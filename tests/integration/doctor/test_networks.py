@@ -27,7 +27,7 @@ STOPPED = "/etc/libvirt/qemu/networks"
 
 def test_an_empty_host_has_room(examine: Examine) -> None:
     answer = examine()
-    for check in ("subnets", "bridges", "libvirt_names", "ports", "bridge_traffic"):
+    for check in ("subnets", "bridges", "libvirt_names", "ports"):
         assert answer[check][0] == "ok", answer[check]
 
 
@@ -139,35 +139,3 @@ def test_another_name_server_on_all_addresses(examine: Examine) -> None:
     assert "192.168.126.1:53/udp by python" in text
     own = listener(EVERYWHERE, 53, "DGRAM", mark="--conf-file=/var/lib/libvirt/dnsmasq/demo.conf")
     assert examine(own, networks=[network], ports=[])["ports"][0] == "ok"
-
-
-def bridge_filter(value: int) -> str:
-    return (
-        "mount -t tmpfs tmpfs /proc/sys/net; mkdir /proc/sys/net/bridge;"
-        f"echo {value} > /proc/sys/net/bridge/bridge-nf-call-iptables;"
-    )
-
-
-NFT_DROP = "nft 'add table inet f; add chain inet f cut { type filter hook forward priority 0; policy drop; }';"
-
-
-@pytest.mark.parametrize(
-    ("setup", "status", "text"),
-    [
-        (bridge_filter(1), "ok", "br_netfilter is on"),
-        (bridge_filter(1) + "iptables -P FORWARD DROP", "warning", "ip filter FORWARD"),
-        (bridge_filter(1) + NFT_DROP, "warning", "inet f cut"),
-        (bridge_filter(0) + "iptables -P FORWARD DROP", "ok", "do not pass there"),
-        (bridge_filter(1) + "iptables -P INPUT DROP", "ok", "nothing drops"),
-        ("mount -t tmpfs tmpfs /proc/sys/net", "ok", "br_netfilter is off"),
-        (
-            bridge_filter(1) + "iptables -P FORWARD DROP; mount --bind /dev/null $(readlink -f $(which nft))",
-            "warning",
-            "FORWARD of iptables",
-        ),
-    ],
-)
-def test_bridge_traffic(examine: Examine, setup: str, status: str, text: str) -> None:
-    found = examine(setup)["bridge_traffic"]
-    assert found[0] == status, found
-    assert text in found[1]

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import threading
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor import libvirt_files
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.firewall import dropping_chains
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import (
     UnmeasurableError,
     nearest_existing,
@@ -68,22 +66,6 @@ def test_a_broken_file_is_named(libvirt: Path) -> None:
     (libvirt / "etc/storage/p.xml").write_text("<pool")
     with pytest.raises(UnmeasurableError, match=r"storage/p\.xml: unclosed token"):
         libvirt_files.objects()
-
-
-@pytest.mark.parametrize(
-    ("family", "hook", "policy", "expected"),
-    [
-        ("ip", "forward", "drop", ["ip filter FORWARD"]),
-        ("inet", "forward", "drop", ["inet filter FORWARD"]),
-        ("ip", "forward", "accept", []),
-        ("ip", "input", "drop", []),
-        ("netdev", "forward", "drop", []),
-    ],
-)
-def test_dropping_chains(family: str, hook: str, policy: str, expected: list[str]) -> None:
-    chain = {"family": family, "table": "filter", "name": "FORWARD", "hook": hook, "policy": policy}
-    listing = {"nftables": [{"metainfo": {}}, {"chain": chain}, {"chain": {**chain, "hook": None}}]}
-    assert dropping_chains(json.dumps(listing)) == expected
 
 
 def test_nearest_existing(tmp_path: Path) -> None:
