@@ -79,8 +79,8 @@ def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
     return re.findall(r"^hypervisor .* changed=(\d+)", run.stdout, re.MULTILINE)
 
 
-def test_killed_after_any_task_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    wrong = interruption.interrupt_everywhere(site(tmp_path), prepared)
+def test_killed_after_any_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
+    wrong = interruption.interrupt_everywhere(site(tmp_path), prepared, points=interruption.changing_tasks)
     assert wrong == ""
 
 
