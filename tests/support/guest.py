@@ -8,9 +8,7 @@ with guest.start(host, name="one", bridge="baremetal", mac="52:54:00:00:00:01") 
 from __future__ import annotations
 
 import base64
-import os
 import re
-import shlex
 import shutil
 import socket
 import subprocess
@@ -39,7 +37,7 @@ _copying = threading.Lock()
 
 DOMAIN = """
 <domain type='qemu'>
-  <name>{name}</name><memory unit='MiB'>{memory}</memory><vcpu>1</vcpu>
+  <name>{name}</name><memory unit='MiB'>128</memory><vcpu>1</vcpu>
   <os>
     <type arch='x86_64' machine='pc'>hvm</type>
     <kernel>{directory}/kernel</kernel><initrd>{directory}/initramfs</initrd>
@@ -70,7 +68,7 @@ class Lease:
 
     address: str
     seconds: float
-    """From link up to the lease."""
+    """From link up, or from renew(), to the lease."""
     values: Mapping[str, str]
 
     @property
@@ -112,18 +110,28 @@ class Guest:
     @property
     def lease4(self) -> Lease:
         """The IPv4 lease, waited for if there is none yet."""
-        return self._lease(4, "ip")
+        return self.lease(4)
 
     @property
     def lease6(self) -> Lease:
-        return self._lease(6, "new_ip6_address")
+        return self.lease(6)
+
+    def lease(self, version: int, seconds: int = LEASE_SECONDS) -> Lease:
+        wait = f"until [ -e /run/lease{version} ]; do usleep 50000; done; cat /run/lease{version}"
+        got = self.run(wait, check=False, timeout=seconds)
+        if got.returncode != 0:
+            told = self.run(f"head -n 40 /run/dhcp{version}.log; ip address", check=False).stdout
+            raise GuestFailed(f"Guest {self.name} got no IPv{version} lease in {seconds} s:\n{told}")
+        values = dict(line.split("=", 1) for line in got.stdout.splitlines() if "=" in line)
+        address = values["ip" if version == 4 else "new_ip6_address"]
+        return Lease(address, float(values["now"]) - float(values["asked"]), values)
 
     def has_lease(self, version: int) -> bool:
         return self.run(f"test -e /run/lease{version}", check=False).returncode == 0
 
     def renew(self) -> Lease:
         """What a running machine does when half of its IPv4 lease is over: ask the server for the same again."""
-        self.run("rm /run/lease4; kill -USR1 $(cat /run/dhcp4.pid)")
+        self.run("rm /run/lease4; cut -d' ' -f1 /proc/uptime >/run/asked; kill -USR1 $(cat /run/dhcp4.pid)")
         return self.lease4
 
     def rejoin(self) -> None:
@@ -139,7 +147,8 @@ class Guest:
 
     def resolve(self, name: str, kind: str = "a", server: str = "") -> list[str]:
         """What DNS answers, sorted; of the types a, aaaa, ptr, srv and txt. Empty: there is no such name."""
-        output = self.run(f"nslookup -type={kind} {name} {server}", check=False).stdout
+        asked = "" if kind == "ptr" else f"-type={kind}"  # an address is looked up backwards
+        output = self.run(f"nslookup {asked} {name} {server}", check=False).stdout
         return sorted(_ANSWER[kind].findall(output.partition("\n\n")[2]))
 
     def reaches(self, address: str, seconds: int = 5) -> bool:
@@ -152,7 +161,8 @@ class Guest:
 
     def echo(self, port: int) -> None:
         """Send back, from now on, whatever comes to this TCP port: an end for another guest's Stream."""
-        self.run(f"nc -ll -p {port} -e cat >/dev/null 2>&1 &")
+        listens = f"netstat -ltn | grep -q ':{port} '"
+        self.run(f"{listens} || nc -ll -p {port} -e cat >/dev/null 2>&1 & until {listens}; do usleep 50000; done")
 
     def stream(self, address: str, port: int) -> Stream:
         """Open a TCP connection to something that echoes."""
@@ -188,15 +198,6 @@ class Guest:
     def _lost(self, command: str) -> GuestFailed:
         return GuestFailed(f"Guest {self.name} does not answer ({command}). Its console:\n{self.console()[-3000:]}")
 
-    def _lease(self, version: int, address: str) -> Lease:
-        wait = f"until [ -e /run/lease{version} ]; do usleep 50000; done; cat /run/lease{version}"
-        got = self.run(wait, check=False, timeout=LEASE_SECONDS)
-        if got.returncode != 0:
-            told = self.run(f"cat /run/dhcp{version}.log; ip address", check=False).stdout
-            raise GuestFailed(f"Guest {self.name} got no IPv{version} lease in {LEASE_SECONDS} s:\n{told}")
-        values = dict(line.split("=", 1) for line in got.stdout.splitlines() if "=" in line)
-        return Lease(values[address], float(values["now"]) - float(values["link_up"]), values)
-
     def __enter__(self) -> Guest:
         return self
 
@@ -222,12 +223,9 @@ class Stream:
     def __init__(self, guest: Guest, address: str, port: int) -> None:
         self.guest = guest
         self.file = f"/run/stream-{address}-{port}"
-        to = shlex.join([address, str(port)])
-        self.guest.run(
-            f"rm -f {self.file}; (i=0; while echo $((i+=1)); do usleep 200000; done"
-            f" | nc {to}; echo closed >>{self.file}.end)"
-            f" | while read -r n; do read -r now _ </proc/uptime; echo $n $now; done >{self.file} 2>&1 &"
-        )
+        numbers = f"i=0; while [ -e {self.file} ]; do echo $((i+=1)); usleep 200000; done"
+        noted = "while read -r number; do read -r now _ </proc/uptime; echo $number $now; done"
+        self.guest.run(f": >{self.file}; ({numbers}) 2>&1 | nc {address} {port} 2>&1 | {noted} >{self.file} &")
 
     def lines(self) -> list[tuple[int, float]]:
         """Each number that has come back, and when (seconds of the guest's clock)."""
@@ -249,16 +247,20 @@ class Stream:
         times = [when for _number, when in self.lines()]
         return max(after - before for before, after in zip(times, times[1:]))
 
+    def __enter__(self) -> Stream:
+        return self
 
-def start(
-    host: Host, *, name: str, mac: str, bridge: str = "", network: str = "", memory: int = 128
-) -> Guest:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.guest.run(f"rm {self.file}")
+
+
+def start(host: Host, *, name: str, mac: str, bridge: str = "", network: str = "") -> Guest:
     """Switch a guest on, on a bridge or in a libvirt network. Its domain is transient: it ends with the guest."""
     _copy_image(host)
     kind = "network" if network else "bridge"
-    xml = DOMAIN.format(
-        name=name, mac=mac, kind=kind, network=network or bridge, memory=memory, directory=DIRECTORY
-    )
+    xml = DOMAIN.format(name=name, mac=mac, kind=kind, network=network or bridge, directory=DIRECTORY)
     host.run(["virsh", "--connect", "qemu:///system", "create", "/dev/stdin"], input=xml)
     return Guest(host, name)
 

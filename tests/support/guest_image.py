@@ -16,17 +16,38 @@ SCRIPTS = {"init": "guest_init.sh", "bin/join": "guest_join.sh", "bin/lease": "g
 KERNEL = "linux-image-cloud-amd64"
 PROGRAMS = ("busybox-static", "isc-dhcp-client", "libc6")
 # Each after those that it needs.
-MODULES = """
-virtio/virtio_ring virtio/virtio virtio/virtio_pci_modern_dev virtio/virtio_pci_legacy_dev virtio/virtio_pci
-core/failover net/net_failover net/virtio_net char/virtio_console
-""".split()
+MODULES = (
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+    "drivers/char/virtio_console",
+)
 FILES = {
     "bin/busybox": "bin/busybox",
     "bin/dhclient": "sbin/dhclient",
     "lib/x86_64-linux-gnu/libc.so.6": "lib/x86_64-linux-gnu/libc.so.6",
     "lib64/ld-linux-x86-64.so.2": "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
 }
-DIRECTORIES = ("dev", "proc", "sys", "etc", "tmp", "run", "var", "var/lib", "bin", "lib", "lib/x86_64-linux-gnu", "lib64", "modules")
+DIRECTORIES = (
+    "dev",
+    "proc",
+    "sys",
+    "etc",
+    "tmp",
+    "run",
+    "var",
+    "var/lib",
+    "bin",
+    "lib",
+    "lib/x86_64-linux-gnu",
+    "lib64",
+    "modules",
+)
 
 
 def image() -> Path:
@@ -71,13 +92,12 @@ def _run(command: list[str], directory: Path) -> str:
 
 
 def _initramfs(unpacked: Path) -> bytes:
-    [drivers] = (unpacked / "lib/modules").glob("*/kernel")
+    [kernel] = (unpacked / "lib/modules").glob("*/kernel")
     entries = [_entry(name, 0o040755) for name in DIRECTORIES]
     entries += [_entry(name, 0o100755, (unpacked / source).read_bytes()) for name, source in FILES.items()]
     entries += [_entry(name, 0o100755, (HERE / source).read_bytes()) for name, source in SCRIPTS.items()]
     for module in MODULES:
-        parent = "net" if module.startswith("core/") else "drivers"
-        content = (drivers / parent / f"{module}.ko").read_bytes()
+        content = (kernel / f"{module}.ko").read_bytes()
         entries.append(_entry(f"modules/{Path(module).name}.ko", 0o100644, content))
     order = "".join(f"{Path(module).name}\n" for module in MODULES)
     entries += [_entry("modules/order", 0o100644, order.encode()), _entry("TRAILER!!!", 0)]

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
-# Link up, and ask for addresses: as at boot, with no memory of earlier ones. `join stop` undoes it.
+# shellcheck shell=dash
+# Link up, and ask for addresses: as at boot, with no memory of earlier ones.
 stop() {
     kill "$(cat /run/dhcp4.pid)" "$(cat /run/dhcp6.pid)"
     ip address flush dev eth0
@@ -8,17 +9,16 @@ stop() {
 } 2>/dev/null
 
 ask6() {
-    # The client gives up where the link-local address is still being probed.
-    until ip -6 address show dev eth0 scope link -tentative | grep -q inet6; do usleep 20000; done
+    # As NetworkManager does: not before a router has said that it is there. And not from an address that is not ready.
+    until grep -q '^[23]\|^fd' /proc/net/ipv6_route && grep -q ' 20 80 *eth0$' /proc/net/if_inet6; do usleep 200000; done
     : >/run/dhcp6.leases
     # RHCOS identifies itself by DUID-LL too: 00:03:00:01 and the MAC address.
     exec dhclient -6 -d -D LL -lf /run/dhcp6.leases -pf /run/dhcp6.pid -sf /bin/lease eth0
 }
 
 stop
-[ "$1" != stop ] || exit 0
-cut -d' ' -f1 /proc/uptime >/run/link-up
+cut -d' ' -f1 /proc/uptime >/run/asked
 ip link set eth0 up
-udhcpc -f -S -t 5 -T 1 -A 1 -i eth0 -p /run/dhcp4.pid -s /bin/lease -O ntpsrv -O staticroutes -O mtu -O search \
+udhcpc -f -t 5 -T 1 -A 1 -i eth0 -p /run/dhcp4.pid -s /bin/lease -O ntpsrv -O staticroutes -O mtu -O search \
     >/run/dhcp4.log 2>&1 </dev/null &
 ask6 >/run/dhcp6.log 2>&1 </dev/null &

@@ -39,7 +39,7 @@ class Opening:
 
 def opening_from(text: str) -> Opening:
     scope, place, rest = text.split(" ", 2)
-    kind, _, value = rest.partition("=")
+    kind, value = rest.split("=", 1)
     return Opening(scope, place, kind, value)
 
 

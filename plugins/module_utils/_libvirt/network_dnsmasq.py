@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
 
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Range
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import reverse_zones
@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    Interface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+    Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 PAIRS_OF_MAC = 6
 NO_PING = "no-ping"
@@ -72,13 +72,17 @@ def ntp_lines(servers: Sequence[str]) -> Iterator[str]:
 def pool_lines(pools: Sequence[Pool], hosts_own: Sequence[Interface], *, isolated: bool) -> Iterator[str]:
     yield from dict.fromkeys(f"dhcp-host={pool.mac_pattern},set:{pool.tag}" for pool in pools)
     for pool in pools:
-        own = next(interface for interface in hosts_own if ipaddress.ip_address(pool.span.start) in interface.network)
+        own = _around(pool, hosts_own)
         size = own.netmask if own.version == 4 else own.network.prefixlen  # noqa: PLR2004 - the family's own number
         yield f"dhcp-range=tag:{pool.tag},{pool.span.start},{pool.span.end},{size}"
         if pool.routes:
             # A client that takes these routes takes no other: the default route has to be one of them.
             routes = [*pool.routes, *([] if isolated else [("0.0.0.0/0", str(own.ip))])]
             yield f"dhcp-option=tag:{pool.tag},option:classless-static-route,{','.join(chain(*routes))}"
+
+
+def _around(pool: Pool, hosts_own: Sequence[Interface]) -> Interface:
+    return next(interface for interface in hosts_own if ipaddress.ip_address(pool.span.start) in interface.network)
 
 
 def with_room(ranges: Sequence[Range], leases: int) -> list[Range]:

@@ -62,7 +62,7 @@ def edited(xml: str, owner: str, wanted: Definition) -> str:
     root = etree.fromstring(xml)
     noted = definition_of(xml, wanted.options).options
     _mark(root, owner, wanted.options)
-    _edit_forward(root, wanted.forward)
+    _edit_forward(root, wanted)
     # With the spanning tree protocol, which libvirt turns on, what is plugged in waits 4 seconds for its first packet.
     _child(root, "bridge", {"stp": "off", "delay": "0"}).set("name", wanted.bridge)
     _child(root, "mtu").set("size", str(wanted.mtu))
@@ -105,14 +105,16 @@ def _mark(root: Any, owner: str, options: Iterable[str]) -> None:
         etree.SubElement(mark, f"{OWNER}option", value=line)
 
 
-def _edit_forward(root: Any, mode: str) -> None:
-    forward = root.find("forward")
+def _edit_forward(root: Any, wanted: Definition) -> None:
+    forward, mode = root.find("forward"), wanted.forward
     if mode == "isolated":
         if forward is not None:
             root.remove(forward)
         return
     forward = _child(root, "forward")
     forward.set("mode", mode)
+    if mode == "nat" and any(":" in address for address in wanted.addresses):
+        _child(forward, "nat").set("ipv6", "yes")
     for nat in forward.findall("nat") if mode != "nat" else []:
         forward.remove(nat)
 
@@ -206,7 +208,10 @@ def _sorted(read: Callable[[Any], Any], elements: Iterable[Any]) -> tuple[Any, .
 
 def _forward_of(root: Any) -> str:
     forward = root.find("forward")
-    return "isolated" if forward is None else forward.get("mode", "nat")
+    mode = "isolated" if forward is None else forward.get("mode", "nat")
+    # Unless it is told so, libvirt routes IPv6, and lets in what comes from outside.
+    routes_ipv6 = root.find("ip[@family='ipv6']") is not None and _attribute(root, "forward/nat", "ipv6") != "yes"
+    return "nat, but not of IPv6" if mode == "nat" and routes_ipv6 else mode
 
 
 def _address_of(element: Any) -> str:

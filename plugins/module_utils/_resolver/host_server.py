@@ -16,7 +16,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -222,4 +221,4 @@ if __name__ == "__main__":
     try:
         settle()
     except HostServerError as failure:
-        sys.exit(str(failure))
+        raise SystemExit(str(failure)) from failure

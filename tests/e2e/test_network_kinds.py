@@ -1,0 +1,99 @@
+"""Two labs on one host, of kinds that test_network.py has not: dual stack with a provisioning network, and IPv6 only.
+
+The second one's topology is direct. The tests follow one another; the last one removes a lab.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support import guest, guest_lab, lab_host
+from support.guest_lab import BMC_PORT, ECHO_PORT, Lab
+from support.street import OUTSIDE, Street
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.lab_host import LabHost
+
+DUAL = {"cidr": "192.168.126.0/24", "cidr_v6": "fd2e:6f44:5dd8::/64"}
+SIX = {"cidr_v6": "fd2e:6f44:5dd9::/64", "bridge": "sixmetal", "topology": "direct"}
+PROVISIONING = {"mode": "managed", "cidr": "172.22.0.0/24", "bridge": "provisioning"}
+POOL = range(10, 18)
+BOOTSTRAP_MAC = "52:54:00:b0:07:00"
+
+
+@pytest.fixture(scope="module")
+def street() -> Iterator[Street]:
+    outside = Street()
+    with guest_lab.echo_outside(outside):
+        yield outside
+    outside.close()
+
+
+@pytest.fixture(scope="module")
+def host(street: Street) -> Iterator[LabHost]:
+    with lab_host.start(layer="prepared", street=street) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def labs(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Lab]:
+    """Both made, the host started anew, and guests in both."""
+    directory: Path = tmp_path_factory.mktemp("labs")
+    dual, six = Lab(host, directory), Lab(host, directory)
+    dual.specify(name="dual", machine_network=DUAL, provisioning_network=PROVISIONING)
+    dual.play("site")
+    six.specify(name="six", machine_network=SIX)
+    six.play("site")
+    host.reboot()
+    dual.switch_on_node("control-plane-0", network=dual.network["name"])
+    dual.switch_on_node("worker-0")
+    pool = [f"192.168.126.{number}" for number in POOL] + [f"fd2e:6f44:5dd8::{number:x}" for number in POOL]
+    dual.switch_on("bootstrap", BOOTSTRAP_MAC, pool)
+    six.switch_on_node("control-plane-0")
+    six.switch_on("bootstrap", BOOTSTRAP_MAC, [f"fd2e:6f44:5dd9::{number:x}" for number in POOL])
+    return dual, six
+
+
+def test_machines_of_both_ip_versions_find_what_they_need(labs: tuple[Lab, Lab]) -> None:
+    for lab in labs:
+        lab.assert_all_is_well()
+        lab.assert_leases_are_quick()
+        for member in lab.members.values():
+            assert "default via fe80::" in member.guest.routes()
+
+
+def test_the_street_reaches_neither_bmcs_nor_dns_nor_machines_by_ipv6(labs: tuple[Lab, Lab], street: Street) -> None:
+    for lab in labs:
+        node = lab.members["control-plane-0"].guest
+        node.echo(ECHO_PORT)
+        gateway = lab.network["addresses"][-1]["gateway"]
+        with guest_lab.road_into(lab, street):
+            assert not guest_lab.connects_from(street, gateway, BMC_PORT)
+            assert not guest_lab.connects_from(street, gateway, 53)
+            assert not guest_lab.connects_from(street, node.lease6.address, ECHO_PORT)
+
+
+def test_the_provisioning_network_is_there_and_leaves_dhcp_to_the_cluster(labs: tuple[Lab, Lab], host: LabHost) -> None:
+    dual, _six = labs
+    [node, *_] = dual.model["nodes"]
+    with guest.start(host, name="by-pxe", network="provisioning", mac=node["boot_mac"]) as by_pxe:
+        by_pxe.run("ip address add 172.22.0.77/24 dev eth0")
+        assert by_pxe.reaches("172.22.0.1")
+        assert not by_pxe.has_lease(4)
+        assert not by_pxe.has_lease(6)
+
+
+def test_removing_one_lab_leaves_the_others_traffic_running(labs: tuple[Lab, Lab]) -> None:
+    dual, six = labs
+    near, far = dual.members["control-plane-0"].guest, dual.members["worker-0"].guest
+    six.switch_off()
+    with far.stream(OUTSIDE, ECHO_PORT) as out, far.stream(near.lease6.address, ECHO_PORT) as across:
+        six.play("teardown")
+        assert out.alive()
+        assert across.alive()
+        assert max(out.longest_gap(), across.longest_gap()) < 2
+    dual.assert_all_is_well()
