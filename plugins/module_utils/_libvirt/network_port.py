@@ -52,6 +52,7 @@ class NetworkPort:
         self._adopt = adopt
         self._hook = HookEntry(f"{name}.ports")
         self._note = PortsNote(name)
+        self._ran_as = ""
 
     def read(self) -> Network | None:
         network = self._find()
@@ -75,7 +76,7 @@ class NetworkPort:
             "install hook of": self._install_hook,
             "remove hook of": self._hook.remove,
             "destroy": self._destroy,
-            "start": lambda: self._network().create(),
+            "start": self._start,
             "update": lambda: self._update(step.target),
             "reconnect ports of": self._reconnect_ports,
             "forget ports of": self._note.forget,
@@ -144,7 +145,25 @@ class NetworkPort:
         network = self._network()
         if self._desired is not None:
             self._note.take(network.bridgeName())
+        self._ran_as = network.XMLDesc()
         network.destroy()
+
+    def _start(self) -> None:
+        try:
+            self._network().create()
+        except libvirt.libvirtError as error:
+            if not self._ran_as:
+                raise
+            self._run_as_before()
+            raise OperatorError(
+                f"network {self._name} cannot run as declared, so it runs as before: {error.get_error_message()}"
+            ) from error
+
+    def _run_as_before(self) -> None:
+        network = self._connection.networkDefineXML(self._ran_as)
+        network.create()
+        reconnect(self._note.read(), network.bridgeName())
+        self._note.forget()
 
     def _reconnect_ports(self) -> None:
         reconnect(self._note.read(), self._wanted().bridge)

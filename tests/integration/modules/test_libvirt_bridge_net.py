@@ -365,6 +365,17 @@ def test_a_running_guest_is_back_whoever_restarts_the_network(libvirtd: PrivateL
     made.update(mtu=1400, restart="allowed")
     assert run(libvirtd, made)["steps"] == ["define nometal-demo", *RESTARTING]
     assert running.reaches("192.168.126.1")
+
+    # A hook of somebody's that fails once, as dnsmasq or a firewall might.
+    hook = libvirtd.path("/etc/libvirt/hooks/network.d/stubborn")
+    hook.write_text('#!/bin/sh\n[ "$2" != start ] || rm "$0"\n[ "$2" != start ]\n', encoding="utf-8")
+    hook.chmod(0o755)
+    made.update(mtu=1300)
+    assert "cannot run as declared, so it runs as before" in run(libvirtd, made)["msg"]
+    assert "<mtu size='1400'/>" in virsh(libvirtd, "net-dumpxml", "nometal-demo")
+    assert running.reaches("192.168.126.1")
+    made.update(mtu=1400)
+    assert not run(libvirtd, made)["changed"]
     running.stop()
 
 
