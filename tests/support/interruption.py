@@ -65,9 +65,9 @@ def changing_tasks(tasks: Sequence[Task]) -> Sequence[Task]:
     return [task for task in tasks if task.outcome == "changed"]
 
 
-def every_nth_task(step: int, first: int = 0) -> Points:
-    """A sample; with `first` taken from the date, say, it rotates."""
-    return lambda tasks: list(every_task(tasks))[first % step :: step]
+def every_nth(step: int, points: Points = every_task, first: int = 0) -> Points:
+    """A sample of them."""
+    return lambda tasks: list(points(tasks))[first::step]
 
 
 def interrupt_everywhere(  # noqa: PLR0913 - by keyword, and mostly left out

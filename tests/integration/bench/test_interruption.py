@@ -62,7 +62,5 @@ def test_a_half_done_change_is_found(tmp_path: Path) -> None:
 
 
 def test_a_handler_that_is_never_run_is_found(tmp_path: Path) -> None:
-    wrong = interruption.interrupt_everywhere(
-        playbook(tmp_path, LOST_HANDLER), bare, points=interruption.every_nth_task(2)
-    )
+    wrong = interruption.interrupt_everywhere(playbook(tmp_path, LOST_HANDLER), bare, points=interruption.every_nth(2))
     assert wrong.startswith("Killed after task 1 (Tell the handler), then run again:\nfiles:\n  - /etc/late: ")
