@@ -167,6 +167,9 @@ def test_bad_input_changes_nothing_and_names_every_mistake(host: LabHost, tmp_pa
     for told in ("machine_netwrk: is no known key", "count: is 1", "memory: is '16GB'"):
         assert told in refused.stdout
     assert "Traceback" not in refused.stdout
+    too_early = run_playbook("network", checkout.inventory(host, tmp_path))
+    assert too_early.returncode != 0
+    assert "not made ready for lab rehearsal. Run playbooks/host.yml first" in too_early.stdout
     assert changes(host, before) == ""
 
 
