@@ -76,6 +76,7 @@ def _build(path: Path) -> None:
 
 def _unpacked(scratch: Path) -> Path:
     """One directory with the contents of all packages."""
+    _run(["apt-get", "-q", "update"], scratch)  # a new machine may have no lists of packages
     needs = _run(["apt-cache", "depends", KERNEL], scratch)
     [kernel] = re.findall(r"Depends: (linux-image-\S+)", needs)
     _run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", kernel, *PROGRAMS], scratch)
