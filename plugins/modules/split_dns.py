@@ -20,6 +20,10 @@ description:
     which stay as they are.
     Both are there only while the network of a lab is up, and all labs share them. Under systemd the line is put back
     when DHCP, NetworkManager or resolvconf write the file anew.
+  - Name servers that libvirt runs for its networks go by C(/etc/resolv.conf) too, and so in this last case ask the
+    small dnsmasq for what they do not know. So guests of one lab can see the names of the other labs on their host,
+    and a network must answer all names below its own domain and all its addresses itself (C(localOnly), C(localPtr)).
+    The small dnsmasq logs once at its start that it does not use itself, which is as it should be.
   - A name server of the user's own on the host must not take its upstream servers from C(/etc/resolv.conf), or it is
     passed by while a lab is up, since the two would ask each other for ever.
   - What is to be there whenever the network starts is done by the network hook, which M(nometal.ipi.libvirt_service)
@@ -34,22 +38,29 @@ options:
     type: str
     required: true
   link:
-    description: Bridge of the lab's network. As long as it is not there, the lab's servers are not asked.
+    description:
+      - Bridge of the lab's network, by a name of letters, digits, C(_), C(.) and C(-), 15 characters at most.
+      - As long as it is not there, the lab's servers are not asked.
     type: str
     required: true
   domains:
-    description: Domains of the lab, and reverse zones if they are not those of O(subnets). All names below are its own.
+    description:
+      - Domains of the lab, and reverse zones if they are not those of O(subnets). All names below are its own.
+      - No other lab on the host can have the same one.
     type: list
     elements: str
     default: []
   subnets:
-    description: Subnets of the lab, whose addresses are looked up at its servers too.
+    description:
+      - Subnets of the lab, whose addresses are looked up at its servers too.
+      - Reverse zones end at the dots, so labs on one host cannot share a /24 (for IPv6, a /124).
     type: list
     elements: str
     default: []
   servers:
     description:
-      - Addresses of the lab's name servers.
+      - Addresses of the lab's name servers, in the lab's network. Loopback, multicast, link-local and unspecified
+        addresses are refused.
       - Required with O(state=present), as is one of O(domains) and O(subnets).
     type: list
     elements: str
@@ -92,7 +103,8 @@ steps:
 """
 
 import re
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
@@ -107,15 +119,19 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns im
     Lab,
     SplitDnsPort,
     plan,
+    refuse_taken_domains,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import domain, reverse_zones, server
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, TypeVar
 
     from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import Resolution
     from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Means
+
+    T = TypeVar("T")
 
 ARGUMENTS = {
     "owner": {"type": "str", "required": True},
@@ -133,20 +149,54 @@ MEANS: dict[str, Means] = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", params["owner"]):
-        raise OperatorError(f"owner: {params['owner']!r} is no name of a lab: small letters, digits and hyphens.")
-    if not re.fullmatch(r"[^\s/'\"]{1,15}", params["link"]):
-        raise OperatorError(f"link: {params['link']!r} is no name of an interface.")
-    zones = [zone for subnet in params["subnets"] for zone in reverse_zones(subnet)]
-    lab = Lab(
+    """All that is wrong is said at once. To remove a lab, only its name and its link are needed."""
+    problems: list[str] = []
+    present = params["state"] == "present"
+    _sound(owner, [params["owner"]], problems)
+    _sound(link, [params["link"]], problems)
+    domains = _sound(domain, params["domains"] if present else [], problems)
+    zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
+    servers = _sound(server, params["servers"] if present else [], problems)
+    if present and not (params["servers"] and (params["domains"] or params["subnets"])):
+        problems.append(f"Of lab {params['owner']}, servers and at least one of domains and subnets must be given.")
+    if problems:
+        raise OperatorError("\n".join(problems))
+    return Lab(
         owner=params["owner"],
         link=params["link"],
-        domains=tuple(dict.fromkeys([*map(domain, params["domains"]), *zones])),
-        servers=tuple(dict.fromkeys(map(server, params["servers"]))),
+        domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
+        servers=tuple(dict.fromkeys(servers)),
     )
-    if params["state"] == "present" and not (lab.servers and lab.domains):
-        raise OperatorError(f"Of lab {lab.owner}, servers and at least one of domains and subnets must be given.")
-    return lab
+
+
+def _sound(read: Callable[[str], T], texts: Iterable[str], problems: list[str]) -> list[T]:
+    found = []
+    for text in texts:
+        with _noting(problems):
+            found.append(read(text))
+    return found
+
+
+@contextmanager
+def _noting(problems: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except OperatorError as error:
+        problems.append(str(error))
+
+
+def owner(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", text):
+        raise OperatorError(f"owner: {text!r} is no name of a lab: small letters, digits and hyphens.")
+    return text
+
+
+def link(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", text):
+        raise OperatorError(
+            f"link: {text!r} is no name of an interface: letters, digits, `_`, `.` and `-`, 15 characters at most."
+        )
+    return text
 
 
 def means_for(host: Resolution) -> Means:
@@ -161,6 +211,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     reconciler = Reconciler(lambda: nullcontext(SplitDnsPort(lab, MEANS)), plan)
     if params["state"] == "absent":
         return reconciler.run(HostResolver({}), check_mode=check_mode)
+    refuse_taken_domains(lab, chain.from_iterable(means.held() for means in MEANS.values()))
     means = means_for(measure())
     desired = HostResolver({means.name: means.wanted(lab)})
     return {**reconciler.run(desired, check_mode=check_mode), "means": means.name}

@@ -161,6 +161,7 @@ def test_a_plain_resolv_conf(tmp_path: Path) -> None:
         before = snapshot.take(host)
         one, two = labs_on(host, tmp_path)
         one.is_made_known("resolv.conf")
+        refuses_domains_of(one, two)
         two.module()
         with world.not_asked_for_labs():
             assert two.is_known()
@@ -180,6 +181,11 @@ def test_a_plain_resolv_conf(tmp_path: Path) -> None:
         one.is_forgotten("resolv.conf")
         assert host.read("/etc/resolv.conf") == RESOLV_CONF
         assert snapshot.take(host).diff(before, without=OF_THEMSELVES) == ""
+
+
+def refuses_domains_of(one: Lab, two: Lab) -> None:
+    said = refused(two.module(domains=["one.lab.test", "two.lab.test"]))
+    assert "one.lab.test is lab one's on this host already" in said
 
 
 def serves_the_host_only(host: LabHost) -> None:
@@ -275,6 +281,7 @@ def test_systemd_resolved(tmp_path: Path) -> None:
         give_carrier(two)
 
         one.is_made_known("systemd-resolved")
+        refuses_domains_of(one, two)
         two.module()
         with world.not_asked_for_labs():
             assert two.is_known()
@@ -323,6 +330,7 @@ def test_the_dnsmasq_of_network_manager(tmp_path: Path) -> None:
         one, two = labs_on(host, tmp_path)
 
         one.is_made_known("NetworkManager")
+        refuses_domains_of(one, two)
         two.module()
         with world.not_asked_for_labs():
             assert two.is_known()

@@ -145,6 +145,13 @@ class Guest:
     def routes(self) -> str:
         return self.run("ip route; ip -6 route").stdout
 
+    def has_route(self, route: str, seconds: int = 10) -> bool:
+        """Has it, or gets it: a router advertisement may come after the lease."""
+        looks = (
+            f"for tenth in $(seq {seconds}0); do ip -6 route | grep -q '{route}' && exit; usleep 100000; done; exit 1"
+        )
+        return self.run(looks, check=False).returncode == 0
+
     def resolve(self, name: str, kind: str = "a", server: str = "") -> list[str]:
         """What DNS answers, sorted; of the types a, aaaa, ptr, srv and txt. Empty: there is no such name."""
         asked = "" if kind == "ptr" else f"-type={kind}"  # an address is looked up backwards
@@ -152,8 +159,9 @@ class Guest:
         return sorted(_ANSWER[kind].findall(output.partition("\n\n")[2]))
 
     def reaches(self, address: str, seconds: int = 5) -> bool:
-        """Does it answer a ping?"""
-        return self.run(f"ping -c 1 -W {seconds} {address}", check=False).returncode == 0
+        """Does it answer a ping, if not the first then a later one?"""
+        pings = f"for second in $(seq {seconds}); do ping -c 1 -W 1 {address} && exit; done; exit 1"
+        return self.run(pings, check=False).returncode == 0
 
     def connects(self, address: str, port: int, seconds: int = 3) -> bool:
         """Does something accept a TCP connection?"""

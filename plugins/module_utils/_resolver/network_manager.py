@@ -14,14 +14,19 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
     Settings,
+    dnsmasq_domains,
     dnsmasq_lines,
     read_lines,
     text_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Lab
 
+FILES = Path("/etc/NetworkManager/dnsmasq.d")
+PREFIX = "nometal-"
 PID = Path("/run/NetworkManager/dnsmasq.pid")
 PATIENCE = 10.0
 
@@ -65,9 +70,13 @@ class NetworkManager:
             self.apply(lab)
         files.remove(_file(lab))
 
+    def held(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        found = FILES.glob(f"{PREFIX}*.conf")
+        return ((file.stem[len(PREFIX) :], dnsmasq_domains(file)) for file in found)
+
 
 def _file(lab: Lab) -> Path:
-    return Path("/etc/NetworkManager/dnsmasq.d") / f"nometal-{lab.owner}.conf"
+    return FILES / f"{PREFIX}{lab.owner}.conf"
 
 
 def _lines(lab: Lab) -> tuple[str, ...]:

@@ -17,12 +17,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook imp
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver import host_server
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
     Settings,
+    dnsmasq_domains,
     dnsmasq_lines,
     read_lines,
     text_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Lab
@@ -44,6 +46,9 @@ class ResolvConf:
         if lines is None and (host_server.labs() or not _remains()):
             return None
         return Settings(lines or (), kept=ENTRY.read() == _program(), in_force=host_server.is_settled())
+
+    def held(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        return ((file.stem, dnsmasq_domains(file)) for file in host_server.LABS.glob("*.lab"))
 
     def refuse_conflicts(self) -> None:
         """Say what stands in the way, before anything is changed."""

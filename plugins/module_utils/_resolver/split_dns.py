@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Protocol
 
     class Means(Protocol):
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
         def apply(self, lab: Lab) -> None: ...
 
         def remove(self, lab: Lab) -> None: ...
+
+        def held(self) -> Iterator[tuple[str, Sequence[str]]]:
+            """Every lab that this means knows on this host, with its domains."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,23 @@ class SplitDnsPort:
             raise OperatorError(f"{error.filename} cannot be written: {error.strerror}.") from error
 
 
+def refuse_taken_domains(lab: Lab, held: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Of two labs with one domain, each would be asked for names that only the other has."""
+    taken = sorted({(other, domain) for other, theirs in held for domain in theirs if domain in lab.domains})
+    problems = [f"{domain} is lab {other}'s on this host already." for other, domain in taken if other != lab.owner]
+    if problems:
+        cure = "Give each lab domains and subnets of its own (subnets in one /24 share its reverse zone)"
+        problems.append(f"{cure}, or remove a lab that is no longer there with state=absent and its name as owner.")
+        raise OperatorError("\n".join(problems))
+
+
 def dnsmasq_lines(lab: Lab) -> tuple[str, ...]:
     return tuple(f"server=/{domain}/{server}" for domain in lab.domains for server in lab.servers)
+
+
+def dnsmasq_domains(file: Path) -> tuple[str, ...]:
+    """Of a file with such lines."""
+    return tuple(dict.fromkeys(re.findall(r"^server=/([^/\n]+)/", file.read_text(encoding="utf-8"), re.MULTILINE)))
 
 
 def text_of(lines: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
 import shlex
 import socket
 import subprocess
@@ -10,11 +11,13 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Lab
 
 
@@ -48,6 +51,9 @@ class SystemdResolved:
             run("resolvectl", "revert", lab.link)
         _entry(lab).remove()
 
+    def held(self) -> Iterator[tuple[str, list[str]]]:
+        return ((entry.stem, _domains_in(entry)) for entry in ENTRIES.glob("*.resolver"))
+
 
 def _entry(lab: Lab) -> HookEntry:
     return HookEntry(f"{lab.owner}.resolver")
@@ -70,6 +76,11 @@ def _script(lab: Lab) -> str:
         "# systemd-resolved forgets the settings of a link when the link goes.\n"
         f"[ -e /sys/class/net/{lab.link} ] || exit 0\n{commands}"
     )
+
+
+def _domains_in(entry: Path) -> list[str]:
+    commands = re.findall(r"^resolvectl domain .*", entry.read_text(encoding="utf-8"), re.MULTILINE)
+    return [word[1:] for command in commands for word in shlex.split(command) if word.startswith("~")]
 
 
 def _is_in_force(lab: Lab) -> bool:

@@ -25,9 +25,17 @@ def domain(text: str) -> str:
 
 def server(text: str) -> str:
     try:
-        return str(ipaddress.ip_address(text))
+        address = ipaddress.ip_address(text)
     except ValueError as error:
         raise OperatorError(f"servers: {text!r} is no IP address.") from error
+    meant = getattr(address, "ipv4_mapped", None) or address
+    # On loopback the host would ask itself, maybe for ever.
+    if meant.is_loopback or meant.is_multicast or meant.is_unspecified or meant.is_link_local:
+        raise OperatorError(
+            f"servers: {text} is no address of a lab's name server, since it is loopback, multicast, link-local or "
+            "unspecified: give the one in the lab's network, such as that of its bridge."
+        )
+    return str(address)
 
 
 def reverse_zones(text: str) -> tuple[str, ...]:

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import HostResolver, Settings, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver import (
+    host_server,
+    network_manager,
+    systemd_resolved,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.network_manager import NetworkManager
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.resolv_conf import ResolvConf
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
+    HostResolver,
+    Lab,
+    Settings,
+    plan,
+    refuse_taken_domains,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import reverse_zones
 from ansible_collections.nometal.ipi.plugins.modules.split_dns import lab_from
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Means
 
 HELD = Settings(("server=/one.test/192.0.2.1",))
 NONE = HostResolver({})
@@ -73,13 +92,26 @@ def test_reverse_zones(subnet: str, zones: tuple[str, ...]) -> None:
     ("wrong", "said"),
     [
         ({"owner": "../x"}, "owner: '../x' is no name of a lab"),
-        ({"link": "a-name-that-is-too-long"}, "link: .* is no name of an interface"),
+        ({"link": "a-name-that-is-too-long"}, "link: .* is no name of an interface: .*15 characters at most"),
+        ({"link": "a;reboot"}, "link: 'a;reboot' is no name of an interface"),
         ({"domains": ["test"]}, "domains: 'test' is no domain name"),
         ({"domains": ["."]}, "domains: '.' is no domain name"),
         ({"domains": ["a_b/c.test"]}, "domains: 'a_b/c.test' is no domain name"),
         ({"subnets": ["192.168.126.1/24"]}, "subnets: '192.168.126.1/24' is no subnet"),
         ({"subnets": ["0.0.0.0/0"]}, "subnets: 0.0.0.0/0 is too large"),
         ({"servers": ["gateway"]}, "servers: 'gateway' is no IP address"),
+        *(
+            ({"servers": [no_server]}, f"servers: {no_server} is no address of a lab's name server.* its bridge")
+            for no_server in (
+                "127.78.77.53",
+                "::1",
+                "::ffff:127.0.0.1",
+                "224.0.0.1",
+                "::",
+                "169.254.0.1",
+                "fe80::1",
+            )
+        ),
         ({"servers": []}, "servers and at least one of domains and subnets"),
         ({"domains": [], "subnets": []}, "servers and at least one of domains and subnets"),
     ],
@@ -89,5 +121,45 @@ def test_what_is_wrong_is_named(wrong: dict[str, Any], said: str) -> None:
         lab_from({**PARAMS, **wrong})
 
 
+def test_all_that_is_wrong_is_named_at_once() -> None:
+    with pytest.raises(OperatorError) as caught:
+        lab_from({**PARAMS, "owner": "", "link": "", "domains": ["a", "b"], "subnets": ["c"], "servers": ["d"]})
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
+        "owner",
+        "link",
+        "domains",
+        "domains",
+        "subnets",
+        "servers",
+    ]
+
+
+def test_domains_that_another_lab_has_are_refused() -> None:
+    lab = Lab("one", "nm-one", ("one.test", "126.168.192.in-addr.arpa", "mine.test"))
+    refuse_taken_domains(lab, [("one", ["one.test"]), ("two", ["two.test", "sub.one.test"])])
+    with pytest.raises(OperatorError) as caught:
+        refuse_taken_domains(lab, [("two", ["one.test", "two.test"]), ("three", ["126.168.192.in-addr.arpa"])] * 2)
+    assert str(caught.value).splitlines()[:-1] == [
+        "126.168.192.in-addr.arpa is lab three's on this host already.",
+        "one.test is lab two's on this host already.",
+    ]
+
+
+def test_each_means_tells_the_domains_of_the_labs_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in [(host_server, "LABS"), (network_manager, "FILES"), (systemd_resolved, "ENTRIES")]:
+        monkeypatch.setattr(module, name, tmp_path)
+    lab = lab_from(PARAMS)
+    (tmp_path / "other.sh").write_text("resolvectl domain x '~not.ours'")
+    known: list[tuple[Means, str]] = [
+        (ResolvConf(), "one.lab"),
+        (NetworkManager(), "nometal-one.conf"),
+        (SystemdResolved(), "one.resolver"),
+    ]
+    for means, file in known:
+        assert list(means.held()) == []
+        (tmp_path / file).write_text("\n".join(means.wanted(lab).lines))
+        assert [(owner, tuple(domains)) for owner, domains in means.held()] == [("one", lab.domains)]
+
+
 def test_to_remove_a_lab_its_names_are_not_needed() -> None:
-    assert lab_from({**PARAMS, "domains": [], "subnets": [], "servers": [], "state": "absent"}).domains == ()
+    assert lab_from({**PARAMS, "servers": ["127.0.0.1"], "state": "absent"}) == Lab("one", "nm-one")
