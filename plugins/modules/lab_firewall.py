@@ -35,7 +35,10 @@ options:
     elements: dict
     default: []
   bridges:
-    description: Bridges of the lab that are not a libvirt network's, such as C(baremetal).
+    description:
+      - Bridges of the lab that are not a libvirt network's, such as C(baremetal). One that comes later is fine.
+      - The host may use such a bridge for purposes of its own, with an address of its own on it. Connections from
+        and to that are left alone, and nothing is opened on it, except that in firewalld the bridge joins zone libvirt.
     type: list
     elements: str
     default: []

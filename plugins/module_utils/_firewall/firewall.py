@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
 
 from . import firewalld, iptables, nftables
 from .firewalld import Firewalld, Opening, opening_from
-from .host import Chain, run
+from .host import Chain, no_bridges, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +105,10 @@ class FirewallPort:
 
     def refuse_conflicts(self) -> None:
         """Say what stands in the way, before anything is changed."""
+        others = no_bridges(self._lab.bridges)
+        if others:
+            verb = "exists and is no bridge" if len(others) == 1 else "exist and are no bridges"
+            raise OperatorError(f"{', '.join(others)} {verb}; nothing was changed: name the lab's own bridges.")
         if not self._iptables and not self._nftables:
             raise NotThereYetError("Neither iptables nor nft is installed: role nometal.ipi.host_prep installs one.")
         if self._firewalld:

@@ -9,8 +9,15 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LINKS = Path("/sys/class/net")
 
 
 @dataclass(frozen=True, order=True)
@@ -27,6 +34,11 @@ class Chain:
     @property
     def place(self) -> str:
         return f"{self.means} {self.table} {self.name}"
+
+
+def no_bridges(names: Iterable[str]) -> list[str]:
+    """Those that are links of another kind. A bridge that is yet to come is none of them."""
+    return [name for name in names if (LINKS / name).exists() and not (LINKS / name / "bridge").is_dir()]
 
 
 def program(name: str) -> str:

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 FORWARD_MODES = ("nat", "route", "open", "isolated")
 LONGEST_TAG = 20  # with what follows it, this is as long as iptables lets a chain's name be
 HASH_LENGTH = 6
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -67,49 +69,78 @@ class Lab:
 
 
 def lab_from(params: Mapping[str, Any]) -> Lab:
-    """What is written into scripts and rules is checked here, to the letter."""
-    if not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", params["owner"]):
-        raise OperatorError(f"owner: {params['owner']} is no name of a lab: lower case letters, digits, inner hyphens.")
-    networks = tuple(_network(f"networks[{at}]", item) for at, item in enumerate(params["networks"]))
-    bridges = [_bridge(f"bridges[{at}]", name) for at, name in enumerate(params["bridges"])]
-    return Lab(
-        owner=params["owner"],
-        networks=networks,
-        plain_bridges=tuple(name for name in bridges if name not in {network.bridge for network in networks}),
-        ports=tuple(_port(f"ports[{at}]", item) for at, item in enumerate(params["ports"])),
-    )
+    """Or everything that is wrong with it, in one message. What is written into scripts and rules is checked here, to
+    the letter."""
+    reader = Reader()
+    lab = reader.read(params)
+    if reader.problems:
+        listed = "\n".join(f"- {problem}" for problem in reader.problems)
+        raise OperatorError(f"lab {params['owner']} cannot be like this; nothing was changed:\n{listed}")
+    return lab
 
 
-def _network(key: str, given: Mapping[str, Any]) -> Network:
-    forward = given.get("forward")
-    if forward not in FORWARD_MODES:
-        raise OperatorError(f"{key}.forward: is {forward}; one of {', '.join(FORWARD_MODES)} is right.")
-    addresses = given.get("addresses", [])
-    return Network(
-        bridge=_bridge(f"{key}.bridge", given.get("bridge")),
-        forward=forward,
-        addresses=tuple(_address(f"{key}.addresses[{at}]", item) for at, item in enumerate(addresses)),
-    )
+@dataclass
+class Reader:
+    """Collects what is wrong, so that all of it is said at once. What could not be read has no place in a result."""
+
+    problems: list[str] = field(default_factory=list)
+
+    def read(self, params: Mapping[str, Any]) -> Lab:
+        owner = params["owner"]
+        if not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", owner):
+            self.problems.append(f"owner: {owner} is no name of a lab: lower case letters, digits, inner hyphens")
+        networks = self._each(params["networks"], "networks", self._network)
+        bridges = self._each(params["bridges"], "bridges", self._bridge)
+        return Lab(
+            owner=owner,
+            networks=networks,
+            plain_bridges=tuple(name for name in bridges if name not in {network.bridge for network in networks}),
+            ports=self._each(params["ports"], "ports", self._port),
+        )
+
+    def _each(self, items: Sequence[Any], at: str, read: Callable[[str, Any], Read]) -> tuple[Read, ...]:
+        return tuple(read(f"{at}[{index}]", item) for index, item in enumerate(items))
+
+    def _network(self, at: str, given: Mapping[str, Any]) -> Network:
+        return Network(
+            bridge=self._bridge(f"{at}.bridge", given.get("bridge")),
+            forward=self._forward(f"{at}.forward", given.get("forward")),
+            addresses=self._each(given.get("addresses") or [], f"{at}.addresses", self._address),
+        )
+
+    def _forward(self, at: str, mode: Any) -> str:
+        if mode not in FORWARD_MODES:
+            self.problems.append(f"{at}: {_found(mode)}; one of {', '.join(FORWARD_MODES)} is right")
+        return str(mode)
+
+    def _address(self, at: str, given: Mapping[str, Any]) -> Address:
+        gateway = self._taken(f"{at}.gateway", given.get("gateway"), ip_address)
+        network = self._taken(f"{at}.cidr", given.get("cidr"), partial(ip_network, strict=False))
+        if gateway and network and gateway not in network:
+            self.problems.append(f"{at}.gateway: {gateway} is not in {network}")
+        return Address(family=f"ipv{gateway.version if gateway else 4}", gateway=str(gateway), cidr=str(network))
+
+    def _taken(self, at: str, value: Any, convert: Callable[[str], Any]) -> Any:
+        try:
+            return convert(str(value))
+        except ValueError:
+            wanted = "an address" if convert is ip_address else "a network such as 192.168.126.0/24"
+            self.problems.append(f"{at}: {_found(value)}; {wanted} is right")
+            return None
+
+    def _bridge(self, at: str, name: Any) -> str:
+        if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9][-A-Za-z0-9_.]{0,14}", name):
+            self.problems.append(
+                f"{at}: {_found(name)}; the name of a bridge is right: 15 letters, digits and - _ . at most"
+            )
+        return str(name)
+
+    def _port(self, at: str, given: Mapping[str, Any]) -> tuple[str, int]:
+        highest = 65535
+        if not 1 <= given["port"] <= highest:
+            self.problems.append(f"{at}.port: {given['port']} is no port: 1 to {highest} are")
+        return given["protocol"], given["port"]
 
 
-def _address(key: str, given: Mapping[str, Any]) -> Address:
-    try:
-        gateway, network = ip_address(str(given.get("gateway"))), ip_network(str(given.get("cidr")), strict=False)
-    except ValueError as error:
-        raise OperatorError(f"{key}: {error}; a gateway and the cidr of its network are right.") from error
-    if gateway.version != network.version or gateway not in network:
-        raise OperatorError(f"{key}.gateway: {gateway} is not in {network}.")
-    return Address(family=f"ipv{gateway.version}", gateway=str(gateway), cidr=str(network))
-
-
-def _bridge(key: str, name: object) -> str:
-    if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9][-A-Za-z0-9_.]{0,14}", name):
-        raise OperatorError(f"{key}: {name} is no name of a bridge: 15 letters, digits and - _ . at most.")
-    return name
-
-
-def _port(key: str, given: Mapping[str, Any]) -> tuple[str, int]:
-    highest = 65535
-    if not 1 <= given["port"] <= highest:
-        raise OperatorError(f"{key}.port: {given['port']} is no port: 1 to {highest} are.")
-    return given["protocol"], given["port"]
+def _found(value: Any) -> str:
+    return "is missing" if value is None else f"is {value}"

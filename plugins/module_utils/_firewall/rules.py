@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,14 +45,26 @@ class Ports:
 
 
 def admitted(lab: Lab) -> list[Rule]:
-    """To the host, from the lab. Also from its plain bridges: there too the host tells its neighbours where it is."""
-    return [rule for family in lab.families for bridge in lab.bridges for rule in _admitted_from(bridge, family, lab)]
+    """To the host, from the lab. Where a plain bridge is somebody else's, the host tells its neighbours there, too,
+    that it has the lab's addresses: these are let in, and nothing else of the host's."""
+    networks = [
+        rule
+        for family in lab.families
+        for network in lab.networks
+        for rule in _admitted_to(Rule("accept", family, network.bridge), lab)
+    ]
+    return networks + [
+        rule
+        for bridge in lab.plain_bridges
+        for address in lab.addresses
+        for rule in _admitted_to(Rule("accept", address.family, bridge, destination=address.gateway), lab)
+    ]
 
 
-def _admitted_from(bridge: str, family: str, lab: Lab) -> Iterator[Rule]:
-    yield Rule("accept", family, bridge, protocol=ICMP[family])
-    for ports in services(lab, family):
-        yield Rule("accept", family, bridge, protocol=ports.protocol, first_port=ports.first, last_port=ports.last)
+def _admitted_to(whom: Rule, lab: Lab) -> Iterator[Rule]:
+    yield replace(whom, protocol=ICMP[whom.family])
+    for ports in services(lab, whom.family):
+        yield replace(whom, protocol=ports.protocol, first_port=ports.first, last_port=ports.last)
 
 
 def forwarded(lab: Lab) -> list[Rule]:
@@ -88,9 +100,16 @@ def guarded(lab: Lab) -> list[Rule]:
 
 
 def untracked(lab: Lab) -> list[Rule]:
-    """Frames that only cross a plain bridge: where br_netfilter shows them to the firewall, they would get the NAT, or
-    the lack of it, that is for the routed packets which they become behind the veth pair."""
-    return [Rule("notrack", incoming=bridge) for bridge in lab.plain_bridges]
+    """The lab's frames across a plain bridge: where br_netfilter shows them to the firewall, they would get the NAT, or
+    the lack of it, that is for the routed packets which they become behind the veth pair. The lab's alone, by address:
+    the bridge may be somebody else's, with connections of the host's own."""
+    return [
+        rule
+        for bridge in lab.plain_bridges
+        for address in lab.addresses
+        for whom in [Rule("notrack", address.family, bridge)]
+        for rule in (replace(whom, source=address.cidr), replace(whom, destination=address.cidr))
+    ]
 
 
 def services(lab: Lab, family: str) -> list[Ports]:

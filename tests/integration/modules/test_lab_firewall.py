@@ -24,6 +24,7 @@ DEMO, OTHER = "192.168.126.1", "192.168.127.1"
 DEMO_V6 = "fd00:126::1"
 UPLINK, NEIGHBOUR = "198.51.100.10", "198.51.100.1"
 NODE, NODE_2 = "192.168.126.50", "192.168.126.51"
+OWN, OWN_NEIGHBOUR = "10.99.0.1", "10.99.0.50"
 BMC, NOT_BMC, NTP, DNS, WEB = 8000, 9000, 123, 53, 80
 
 
@@ -346,6 +347,17 @@ table inet harmless {
   }
 }
 E"""
+OWN_NAT = Foreign(
+    """nft -f - <<'E'
+table ip nat_of_others {
+  chain postrouting {
+    type nat hook postrouting priority srcnat;
+    ip saddr 10.99.0.0/24 oifname "up0" masquerade
+  }
+}
+E""",
+    "nft delete table ip nat_of_others",
+)
 HOUSES = {
     "iptables": CLOSED_IPTABLES,
     "nft, by policy": Foreign(NFT_POLICY, "nft delete table inet filter"),
@@ -433,6 +445,28 @@ def test_with_no_tool_at_all(world: World) -> None:
         assert not world.libvirtd.path(ENTRY).exists()
 
 
+def test_a_plain_bridge_that_the_host_uses_itself(world: World) -> None:
+    """The host has an address of its own on it, and lets in only what it knows connections of; its neighbours there
+    reach others through it, by NAT."""
+    world.sh(f"ip address add {OWN}/24 dev baremetal; sysctl -q net.ipv4.ip_forward=1")
+    world.node.run("ip", "address", "add", f"{OWN_NEIGHBOUR}/24", "dev", "eth0")
+    world.node.run("ip", "route", "add", f"{NEIGHBOUR}/32", "via", OWN, "src", OWN_NEIGHBOUR)
+    with HOUSES["nft, by policy"].standing(world), OWN_NAT.standing(world):
+        world.sh("nft add rule inet filter forward ct state established,related accept")
+        world.sh(f"nft add rule inet filter forward ip saddr {OWN}/24 accept")
+        world.firewall(LAB)
+        for calls in ("1", "0"):
+            world.sh(f"sysctl -q net.bridge.bridge-nf-call-iptables={calls}")
+            assert world.house.reaches(("tcp", OWN_NEIGHBOUR, WEB), patience=5)
+            assert world.node.reaches(("tcp", NEIGHBOUR, WEB), patience=5)
+            assert not world.node.reaches(("tcp", OWN, BMC))
+        world.sh("sysctl -q net.bridge.bridge-nf-call-iptables=1")
+        world.firewall({"owner": "demo", "state": "absent"})
+    world.node.run("ip", "route", "del", f"{NEIGHBOUR}/32")
+    world.node.run("ip", "address", "del", f"{OWN_NEIGHBOUR}/24", "dev", "eth0")
+    world.sh(f"ip address del {OWN}/24 dev baremetal")
+
+
 def test_what_is_lost_or_changed_comes_back(world: World) -> None:
     with CLOSED_IPTABLES.standing(world):
         world.firewall(LAB)
@@ -489,7 +523,11 @@ def test_two_labs(world: World) -> None:
 
 def test_bad_input_changes_nothing(world: World) -> None:
     before = world.rules()
+    for check_mode in (True, False):
+        refused = world.firewall({**LAB, "bridges": ["up0", "not-there-yet"]}, check_mode=check_mode)
+        assert refused["failed"]
+        assert refused["msg"].startswith("up0 exists and is no bridge")
     refused = world.firewall({**LAB, "bridges": ["baremetal; reboot"]})
     assert refused["failed"]
-    assert "bridges[0]: baremetal; reboot is no name of a bridge" in refused["msg"]
+    assert "bridges[0]: is baremetal; reboot; the name of a bridge is right" in refused["msg"]
     assert world.rules() == before

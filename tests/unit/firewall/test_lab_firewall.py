@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._firewall.host import 
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import Address, lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.rules import (
     Ports,
+    admitted,
     forwarded,
     guarded,
     ranges,
@@ -67,9 +68,21 @@ def test_an_address_is_guarded_against_all_but_the_lab_and_the_host_itself() -> 
     assert guarded(lab_from(params(networks=[]))) == []
 
 
-def test_only_a_plain_bridge_is_left_untracked() -> None:
-    assert [iptables.line(rule) for rule in untracked(lab())] == ["-i baremetal -j CT --notrack"]
+def test_only_the_labs_frames_on_a_plain_bridge_are_left_untracked() -> None:
+    assert [iptables.line(rule) for rule in untracked(lab())] == [
+        "-s 192.168.126.0/24 -i baremetal -j CT --notrack",
+        "-d 192.168.126.0/24 -i baremetal -j CT --notrack",
+    ]
     assert untracked(lab_from(params(bridges=["nm-demo"]))) == []
+
+
+def test_from_a_plain_bridge_only_the_labs_addresses_are_reached() -> None:
+    rules = admitted(lab(addresses=(V4, V6)))
+    assert {(rule.incoming, rule.destination) for rule in rules} == {
+        ("nm-demo", ""),
+        ("baremetal", "192.168.126.1"),
+        ("baremetal", "fd00:126::1"),
+    }
 
 
 def test_neighbouring_ports_become_ranges() -> None:
@@ -162,16 +175,19 @@ def test_what_is_in_firewalld_is_known_by_its_text() -> None:
     ("given", "complaint"),
     [
         ({"owner": "a b"}, "owner: a b is no name of a lab"),
-        ({"bridges": ["x" * 16]}, r"bridges\[0\]: x+ is no name of a bridge"),
+        ({"bridges": ["x" * 16]}, r"bridges\[0\]: is x+; the name of a bridge is right"),
         ({"networks": [{"bridge": "b", "forward": "bridge"}]}, r"networks\[0\].forward: is bridge; one of nat"),
-        ({"networks": [{"forward": "nat"}]}, r"networks\[0\].bridge: None is no name"),
+        (
+            {"owner": "A", "networks": [{}], "bridges": ["; reboot"]},
+            r"(?s)owner: A is .*networks\[0\].bridge: is missing.*networks\[0\].forward: is missing.*bridges\[0\]",
+        ),
         (
             {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{**V4, "gateway": "10.0.0.1"}]}]},
             r"networks\[0\].addresses\[0\].gateway: 10.0.0.1 is not in 192.168.126.0/24",
         ),
         (
             {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{"gateway": "10.0.0.1"}]}]},
-            r"networks\[0\].addresses\[0\]: .*; a gateway and the cidr of its network are right",
+            r"networks\[0\].addresses\[0\].cidr: is missing; a network",
         ),
         ({"ports": [{"protocol": "tcp", "port": 0}]}, r"ports\[0\].port: 0 is no port"),
     ],
