@@ -12,6 +12,8 @@ description:
   - Makes a libvirt network as declared, started and started again at boot; changes it; or removes it.
   - DHCP reservations, ranges and DNS records change while the network runs, and disturb nobody. All else needs the
     network to be restarted, which is refused unless O(restart=allowed).
+  - What a running network has lost is mended while it runs, such as a bridge that is down, an address of the host on
+    it, or a dnsmasq that has died. A network that has lost its bridge is restarted.
   - Guests and links that are plugged into the bridge are back on it after a restart, of this module's or of anybody's.
   - The network's metadata in libvirt name its owner. A network without, or with another owner, is never touched unless
     O(adopt=true). What others have added to an owned network beside the things declared here stays.
@@ -30,7 +32,7 @@ options:
       - Left out with O(state=absent), it means all networks of O(owner), except O(keep).
     type: str
   owner:
-    description: Whose the network is, such as the lab's name.
+    description: Whose the network is, such as the lab's name. Lower case letters, digits and inner hyphens.
     type: str
     required: true
   keep:
@@ -270,7 +272,7 @@ options:
                 type: str
                 required: true
   ntp_servers:
-    description: Addresses of time servers that DHCP hands out.
+    description: Addresses of time servers that DHCP hands out, of the families of O(addresses).
     type: list
     elements: str
     default: []
@@ -353,7 +355,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port 
     names_owned_by,
     refuse_to_unplug,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import network_from, refuse_name
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import (
+    network_from,
+    refuse_name,
+    refuse_owner,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
@@ -414,7 +420,7 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    refuse_name(params["name"])
+    refuse_name(params["name"] or "")
     desired = network_from(params) if params["state"] == "present" else None
 
     @contextmanager
@@ -449,13 +455,20 @@ def remove_all(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     }
 
 
+def act(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    if params["state"] == "absent":
+        refuse_owner(params["owner"])
+        if params["name"] is None:
+            return remove_all(params, check_mode=check_mode)
+    return run(params, check_mode=check_mode)
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENTS,
         required_if=[("state", "present", ("name", "bridge"))],
         supports_check_mode=True,
     )
-    act = run if module.params["name"] else remove_all
     try:
         module.exit_json(**act(module.params, check_mode=module.check_mode))
     except OperatorError as error:

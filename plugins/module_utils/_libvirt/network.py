@@ -84,6 +84,7 @@ LIVE_SECTIONS = {
     "txt": "DNS_TXT",
 }
 """What libvirt changes in a running network, and what it calls that."""
+HOW_TO_ALLOW = "Set `restart: allowed` (with the role: `-e lab_network_restart=allowed`)"
 FIELDS_OF_RESTART = tuple(field.name for field in fields(Definition) if field.name not in LIVE_SECTIONS)
 
 
@@ -95,6 +96,16 @@ class Lease:
     """Only IPv6 has it."""
     client_id: str = ""
     """Only IPv4, where the client sends one beside its MAC."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """What the host has of a running network, which may be less than libvirt believes."""
+
+    bridge: str = "up"
+    """Or down, or gone."""
+    missing_addresses: tuple[str, ...] = ()
+    dnsmasq: bool = True
 
 
 @dataclass(frozen=True)
@@ -113,6 +124,7 @@ class Network:
     """They were on the bridge when an interrupted run of ours stopped the network."""
     stale_leases: tuple[Lease, ...] = ()
     """They keep a reservation from its address."""
+    health: Health = Health()
 
     @property
     def running(self) -> Definition | None:
@@ -128,28 +140,40 @@ def plan(current: Network | None, desired: Network | None, *, may_restart: bool)
 
 def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Sequence[Step]:
     running, wanted = current.running, desired.definition
-    restart = _differing(running, wanted, FIELDS_OF_RESTART)
-    if restart and not may_restart:
+    differing = _differing(running, wanted, FIELDS_OF_RESTART)
+    if differing and not may_restart:
         raise OperatorError(
-            f"network {desired.name} runs, and only a restart can change {_changes(running, wanted, restart)}. "
-            "Nothing was changed. Set `restart: allowed`: guests then lose their network for a second or two and get "
-            "all of it back."
+            f"network {desired.name} runs, and only a restart can change {_changes(running, wanted, differing)}. "
+            f"Nothing was changed. {HOW_TO_ALLOW}: guests then lose their network for a second or two and get all of "
+            "it back."
         )
+    # Without its bridge, nothing is plugged in any more: nobody has to allow that it comes back.
+    restart = bool(differing) or current.health.bridge == "gone"
     redefined = (current.owner, current.definition) != (desired.owner, desired.definition)
     sections = [] if restart else _differing(running, wanted, LIVE_SECTIONS)
     steps = {
         Step("define", desired.name): redefined,
         Step("install hook of", desired.name): not current.hook,
-        Step("destroy", desired.name): bool(restart),
-        Step("start", desired.name): bool(restart) or running is None,
+        Step("destroy", desired.name): restart,
+        Step("start", desired.name): restart or running is None,
+        **({} if restart or running is None else _mending(desired.name, running.bridge, current.health)),
         **{Step("update", section): True for section in sections},
-        Step("reconnect ports of", desired.name): bool(restart or current.noted_ports),
+        Step("reconnect ports of", desired.name): restart or bool(current.noted_ports),
         Step("autostart" if desired.autostart else "disable autostart of", desired.name): (
             current.autostart != desired.autostart
         ),
         **{Step("release", lease.ip): True for lease in current.stale_leases},
     }
     return [step for step, needed in steps.items() if needed]
+
+
+def _mending(name: str, bridge: str, health: Health) -> dict[Step, bool]:
+    """While it runs. Addresses come after the bridge, which loses those of IPv6 when it goes down."""
+    return {
+        Step("bring up", bridge): health.bridge == "down",
+        **{Step("add address", address): True for address in health.missing_addresses},
+        Step("start dnsmasq of", name): not health.dnsmasq,
+    }
 
 
 def _plan_removal(current: Network) -> Sequence[Step]:

@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
     in_the_way,
     routes,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_health as health
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_ports as ports
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
 
@@ -32,7 +33,12 @@ def refuse(connection: Any, current: Network | None, desired: Network, uuid: str
     if wanted is None:
         return
     running = current.running if current else None
-    problems = [*_libvirts(connection, desired.name, wanted, uuid), *_links(running, wanted), *_routes(running, wanted)]
+    problems = [
+        *_libvirts(connection, desired.name, wanted, uuid),
+        *_links(running, wanted),
+        *_routes(running, wanted),
+        *(_dnsmasq(desired.name) if running else []),
+    ]
     if problems:
         raise OperatorError(f"network {desired.name}, nothing was changed: " + "; ".join(problems))
 
@@ -45,6 +51,15 @@ def _libvirts(connection: Any, name: str, wanted: Definition, uuid: str | None) 
             yield f"its uuid {uuid} is network {network.name()}'s: remove that one first, if this is to take its place"
         elif xml.definition_of(network.XMLDesc()).bridge == wanted.bridge:
             yield f"bridge {wanted.bridge} is network {network.name()}'s: name another bridge"
+
+
+def _dnsmasq(name: str) -> Iterator[str]:
+    impostor = health.impostor(name)
+    if impostor:
+        yield (
+            f"its dnsmasq has died, and libvirt would take {impostor} for it and end that: restart libvirtd, which "
+            "then looks anew and starts dnsmasq"
+        )
 
 
 def _links(running: Definition | None, wanted: Definition) -> Iterator[str]:

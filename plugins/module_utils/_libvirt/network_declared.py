@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_dnsma
 
 DUID_PATTERN = "[0-9a-f]{2}(:[0-9a-f]{2}){2,129}"
 SERVICE_PATTERN = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+RESERVED_LINKS = ("lo", "all", "default")
 LARGEST_NUMBER = 65535
 SMALLEST_MTU = 576
 Read = TypeVar("Read")
@@ -88,8 +89,8 @@ class Reader:
         return item is not None
 
     def _names(self, params: dict[str, Any]) -> None:
-        self._take(kinds.words, params["owner"], "owner")
-        self._take(kinds.interface_name, params["bridge"], "bridge")
+        self._take(kinds.dns_label, params["owner"], "owner")
+        self._take(bridge_name, params["bridge"] or "", "bridge")
         if params["uuid"]:
             self._take(kinds.uuid_text, params["uuid"], "uuid")
 
@@ -175,6 +176,12 @@ class Reader:
         # In quotes, since libvirt writes it into dnsmasq's file as it is, where commas would cut it in pieces.
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return Txt(self._name(item["name"], f"{at}.name"), f'"{escaped}"')
+
+
+def bridge_name(value: str) -> str:
+    if value in RESERVED_LINKS:
+        raise ValueError(f"is {value!r}; {', '.join(RESERVED_LINKS)} are reserved, and another name is right")
+    return str(kinds.interface_name(value))
 
 
 def plain_name(value: str) -> str:

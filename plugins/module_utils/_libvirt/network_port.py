@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_conflicts as conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_health as health
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_leases as leases
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import AS_DEFINED, LIVE_SECTIONS, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import (
+    AS_DEFINED,
+    HOW_TO_ALLOW,
+    LIVE_SECTIONS,
+    Health,
+    Network,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_ports import (
     PortsNote,
     hook_text,
@@ -77,6 +84,9 @@ class NetworkPort:
             "remove hook of": self._hook.remove,
             "destroy": self._destroy,
             "start": self._start,
+            "bring up": lambda: health.bring_up(step.target),
+            "add address": lambda: health.add_address(step.target, self._wanted().bridge),
+            "start dnsmasq of": lambda: health.start_dnsmasq(self._network()),
             "update": lambda: self._update(step.target),
             "reconnect ports of": self._reconnect_ports,
             "forget ports of": self._note.forget,
@@ -113,6 +123,7 @@ class NetworkPort:
             hook=self._has_hook(),
             noted_ports=self._note.read(),
             stale_leases=self._stale_leases(network),
+            health=health.health_of(self._name, live) if live and self._desired else Health(),
         )
 
     def _refuse_strangers(self, owner: str | None) -> None:
@@ -202,7 +213,7 @@ def refuse_to_unplug(connection: Any, names: list[str]) -> None:
         if ports:
             raise OperatorError(
                 f"network {name} is no longer wanted, but {', '.join(ports)} on its bridge would be unplugged. "
-                "Nothing was changed. Set `restart: allowed` to have it removed all the same."
+                f"Nothing was changed. {HOW_TO_ALLOW} to have it removed all the same."
             )
 
 

@@ -27,6 +27,7 @@ def problems(declared: Declared) -> Iterator[str]:
     yield from _reservations(declared)
     yield from _pools(declared)
     yield from _dns(declared)
+    yield from _time(declared)
     yield from _room(declared)
 
 
@@ -87,6 +88,14 @@ def _dns(declared: Declared) -> Iterator[str]:
         if server in own:
             yield f"dns.forwarders[{index}] is {server}, this network's own DNS server, which would ask itself"
     yield from (f"dns.hosts[{index}] has no names" for index, host in enumerate(declared.hosts) if not host.names)
+
+
+def _time(declared: Declared) -> Iterator[str]:
+    families = {own.version for own in declared.interfaces}
+    for index, server in enumerate(declared.ntp_servers):
+        version = ipaddress.ip_address(server).version
+        if version not in families:
+            yield f"ntp_servers[{index}] is {server}, but the network has no IPv{version}"
 
 
 def _room(declared: Declared) -> Iterator[str]:

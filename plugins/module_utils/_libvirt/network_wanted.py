@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_dnsmasq as dnsmasq
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_rules
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition, Network, Reservation
@@ -38,6 +39,13 @@ def refuse_name(name: str) -> None:
     """Files are called after the network, also when it is to be gone."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise OperatorError(f"name is {name!r}; letters, digits, dot, hyphen and underscore are right.")
+
+
+def refuse_owner(owner: str) -> None:
+    try:
+        kinds.dns_label(owner)
+    except ValueError as error:
+        raise OperatorError(f"owner {error}.") from error
 
 
 def _definition(declared: Declared, bridge: str, forward: str) -> Definition:

@@ -36,6 +36,12 @@ def owner_of(xml: str) -> str | None:
     return None if mark is None else mark.get("owner")
 
 
+def has_dnsmasq(xml: str) -> bool:
+    root = etree.fromstring(xml)
+    dns_is_off = _attribute(root, "dns", "enable") == "no"
+    return root.find("ip") is not None and (not dns_is_off or root.find("ip/dhcp/*") is not None)
+
+
 def definition_of(xml: str, ours: Collection[str] = ()) -> Definition:
     """`ours`: the lines for dnsmasq that are declared. Among others' lines, ours are also known by the owner's mark."""
     root = etree.fromstring(xml)

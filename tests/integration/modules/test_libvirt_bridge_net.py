@@ -276,7 +276,7 @@ def test_everybody_gets_the_address_and_the_names_they_should(libvirtd: PrivateL
 
 def test_reservations_get_their_address_however_small_the_ranges_are(libvirtd: PrivateLibvirtd) -> None:
     """libvirt by itself would allow three leases here, and the fourth machine would get nothing."""
-    arguments = {**NETWORK, "addresses": NETWORK["addresses"][:1], "dhcp": _reserved(5)}
+    arguments = {**NETWORK, "addresses": NETWORK["addresses"][:1], "dhcp": _reserved(5), "ntp_servers": []}
     arguments["dhcp"]["ranges"] = NETWORK["dhcp"]["ranges"][:1]
     made = run(libvirtd, arguments)
     assert made["steps"] == MAKING, made
@@ -410,6 +410,43 @@ def test_what_was_changed_behind_its_back_is_repaired_and_the_rest_left_alone(
     assert run(libvirtd, ABSENT)["steps"] == ["remove hook of nometal-demo"]
 
 
+def test_what_a_running_network_has_lost_is_mended_while_it_runs(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    mending = ["bring up nm-demo", "add address fd00:126::1/64"]  # which went when the bridge went down
+    ipv4, dnsmasq = "add address 192.168.126.1/24", "start dnsmasq of nometal-demo"
+    kill = "kill $(cat /run/libvirt/network/nometal-demo.pid); sleep 0.2"
+    with plugged_in(libvirtd, "one", ONE) as client:
+        for breaking, steps in (
+            ("ip link set nm-demo down", mending),
+            ("ip address delete 192.168.126.1/24 dev nm-demo", [ipv4]),
+            (kill, [dnsmasq]),
+            (
+                f"ip address flush dev nm-demo; ip link set nm-demo down; {kill}",
+                [mending[0], ipv4, mending[1], dnsmasq],
+            ),
+            ("ip link delete nm-demo", RESTARTING),
+        ):
+            libvirtd.run(["sh", "-c", breaking])
+            foreseen = run(libvirtd, made, check_mode=True)["steps"]
+            assert foreseen == steps
+            assert run(libvirtd, made)["steps"] == foreseen
+            assert not run(libvirtd, made)["changed"]
+            libvirtd.run(["ip", "link", "set", "p-one", "master", "nm-demo"])  # no guest of libvirt's
+            assert client.address() == "192.168.126.20"
+            assert client.dig("api.demo.test") == ["192.168.126.5"]
+            if len(steps) > len(mending):
+                assert client.address(6) == "fd00:126::20"
+    assert "dnsmasq-starts" not in virsh(libvirtd, "net-dumpxml", "nometal-demo")
+
+    pid_file = libvirtd.path("/run/libvirt/network/nometal-demo.pid")
+    pid = pid_file.read_text()
+    pid_file.write_text("1\n")
+    assert "(pid 1) for it and end that: restart libvirtd" in run(libvirtd, made)["msg"]
+    pid_file.write_text(pid)
+    assert not run(libvirtd, made)["changed"]
+
+
 def test_what_is_not_ours_is_neither_changed_nor_removed_unless_it_is_adopted(libvirtd: PrivateLibvirtd) -> None:
     theirs = (
         "<network><name>nometal-demo</name><bridge name='nm-demo'/><ip address='192.168.9.1' prefix='24'/></network>"
@@ -471,7 +508,7 @@ def test_hundred_reservations_take_one_call_and_a_rerun_takes_no_longer(libvirtd
 
 def test_two_labs_side_by_side_and_one_goes(libvirtd: PrivateLibvirtd, made: dict[str, Any]) -> None:
     second = {
-        **{key: made[key] for key in ("dns", "ntp_servers")},
+        "dns": made["dns"],
         "name": "nometal-second",
         "owner": "second",
         "bridge": "nm-second",

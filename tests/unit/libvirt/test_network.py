@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import (
+    network_health,
     network_leases,
     network_port,
     network_ports,
@@ -24,6 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection im
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import (
     Definition,
     DnsHost,
+    Health,
     Lease,
     Network,
     Range,
@@ -59,6 +61,8 @@ LEASE = Lease("192.168.126.20", OTHER_MAC)
 SMALLER = replace(DEFINITION, mtu=1400)
 WITHOUT_HOSTS = replace(DEFINITION, hosts=())
 RESTART = ["destroy", "start", "reconnect ports of"]
+BROKEN = Health("down", missing_addresses=("192.168.126.1/24",), dnsmasq=False)
+MENDING = ["bring up", "add address", "start dnsmasq of"]
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,8 @@ RESTART = ["destroy", "start", "reconnect ports of"]
         (replace(NETWORK, live=replace(SMALLER, hosts=())), RESTART),
         (replace(NETWORK, stale_leases=(LEASE,)), ["release"]),
         (replace(NETWORK, definition=None, live=DEFINITION, autostart=False), ["define", "autostart"]),
+        (replace(NETWORK, health=BROKEN, live=WITHOUT_HOSTS), [*MENDING, "update"]),
+        (replace(NETWORK, health=BROKEN, live=SMALLER), RESTART),
     ],
 )
 def test_what_is_missing_is_made(current: Network | None, verbs: list[str]) -> None:
@@ -105,6 +111,36 @@ def test_a_restart_that_is_not_allowed_is_refused_with_what_differs() -> None:
     for current in (replace(NETWORK, definition=SMALLER), replace(NETWORK, live=SMALLER)):
         with pytest.raises(OperatorError, match="only a restart can change mtu from 1400 to 1500"):
             plan(current, NETWORK, may_restart=False)
+
+
+@pytest.mark.parametrize(("health", "verbs"), [(BROKEN, MENDING), (Health("gone"), RESTART)])
+def test_what_a_running_network_has_lost_is_mended_without_leave(health: Health, verbs: list[str]) -> None:
+    assert [step.verb for step in plan(replace(NETWORK, health=health), NETWORK, may_restart=False)] == verbs
+
+
+@pytest.mark.parametrize(
+    ("inner", "has_one"),
+    [
+        ("", False),
+        ("<ip address='192.0.2.1' prefix='24'/>", True),
+        ("<dns enable='no'/><ip address='192.0.2.1' prefix='24'/>", False),
+        ("<dns enable='no'/><ip address='192.0.2.1' prefix='24'><dhcp><range/></dhcp></ip>", True),
+    ],
+)
+def test_dnsmasq_is_missed_only_where_libvirt_starts_one(inner: str, has_one: bool) -> None:
+    assert network_xml.has_dnsmasq(f"<network>{inner}</network>") == has_one
+
+
+def test_who_has_the_number_of_a_dead_dnsmasq_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_health, "PID_FILES", tmp_path)
+    monkeypatch.setattr(network_health, "PROCESSES", tmp_path)
+    assert network_health.impostor("demo") == ""
+    (tmp_path / "demo.pid").write_text("77\n")
+    assert network_health.impostor("demo") == ""
+    (tmp_path / "77").mkdir()
+    for command, impostor in (("dnsmasq", ""), ("sshd", "sshd (pid 77)")):
+        (tmp_path / "77/comm").write_text(f"{command}\n")
+        assert network_health.impostor("demo") == impostor
 
 
 def test_no_autostart() -> None:
@@ -275,6 +311,10 @@ def test_a_pool_with_routes_hands_out_the_default_route_too_unless_isolated() ->
     [
         (("name",), "a/b", "name is 'a/b'; letters"),
         (("bridge",), "a-name-that-is-long", "bridge has 19 characters; 15 at most"),
+        (("name",), "", "name is ''; letters"),
+        (("owner",), "", "owner is ''; lower case letters"),
+        (("owner",), "x y<z>", "owner is 'x y<z>'; lower case letters"),
+        (("bridge",), "lo", "bridge is 'lo'; lo, all, default are reserved"),
         (("uuid",), "demo", "uuid is 'demo'; a UUID"),
         (("domain",), "a b", "domain is 'a b'"),
         (("mtu",), 100, "mtu is 100; 576 to 65535"),
@@ -328,6 +368,7 @@ def test_a_pool_with_routes_hands_out_the_default_route_too_unless_isolated() ->
             {"srv": [{"service": "_x", "protocol": "tcp", "domain": "a.b", "target": "c.d", "port": 0}]},
             "service is '_x'; a word in lower case",
         ),
+        (("ntp_servers",), ["fd00::1"], r"ntp_servers\[0\] is fd00::1, but the network has no IPv6"),
         (("ntp_servers",), ["pool.ntp.test"], r"ntp_servers\[0\] is 'pool.ntp.test'; an IP address"),
     ],
 )
@@ -341,6 +382,15 @@ def test_what_is_wrong_is_named(where: tuple[Any, ...], value: Any, complaint: s
         module.run({**parsed(params), "libvirt_uri": "test:///default"}, check_mode=True)
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"name": ""}, {"owner": ""}, {"name": "", "owner": ""}, {"owner": "x y<z>"}, {"state": "present"}]
+)
+def test_an_empty_name_is_not_all_names(wrong: dict[str, str]) -> None:
+    params = parsed({"owner": "demo", "state": "absent", **wrong})
+    with pytest.raises(OperatorError, match=r"(name|owner) is"):
+        module.act({**params, "libvirt_uri": "test:///default"}, check_mode=False)
+
+
 def test_all_that_is_wrong_is_said_at_once() -> None:
     params = parsed({**PARAMS, "mtu": 1, "owner": " ", "ntp_servers": ["x"]})
     with pytest.raises(OperatorError, match=r"(?s)nothing was changed:.*owner.*mtu.*ntp_servers"):
@@ -349,8 +399,9 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
-    """libvirt's test driver knows no leases, no lines for dnsmasq, and of what runs not how it is written down."""
+    """libvirt's test driver knows no leases, bridges, lines for dnsmasq, nor how what runs is written down."""
     monkeypatch.setattr(network_leases, "leases_of", lambda _network: [])
+    monkeypatch.setattr(network_health, "health_of", lambda _name, _live: Health())
     monkeypatch.setattr(network_hook, "ENTRIES", tmp_path / "hooks")
     monkeypatch.setattr(network_ports, "RUN", tmp_path / "run")
     with connect("test:///default") as opened:
