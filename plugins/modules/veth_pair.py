@@ -14,6 +14,8 @@ description:
   - The pair is back after a reboot, and after a libvirt network was restarted by anyone, without Ansible. For that, an
     entry of the hook that M(nometal.ipi.libvirt_service) installs makes it anew when a libvirt network starts.
     If libvirt would not call the hook, the module warns.
+  - An end that exists is this pair's if its peer is the other end, or if the pair's entry of the hook names it.
+    What is not this pair's is neither changed nor removed.
   - NetworkManager and systemd-networkd, where the host has them, are told to leave these links alone.
   - A bridge that the module makes has no forwarding delay and no address, the host answers on it
     neither IPv6 nor ARP for its other addresses, and it bears the alias C(nometal.ipi).
@@ -37,7 +39,7 @@ options:
     required: true
     suboptions:
       name:
-        description: Name of the end, 15 characters at most. If it exists, it has to be a veth.
+        description: Name of the end, 15 characters at most. If it exists, it has to be this pair's.
         type: str
         required: true
       bridge:
@@ -51,12 +53,15 @@ options:
         type: bool
         default: false
   b:
-    description: The end at the plain bridge of the nodes, which is made if it is missing.
+    description:
+      - The end at the plain bridge of the nodes, which is made if it is missing.
+      - It cannot go to a bridge that another pair joins to another network, for the two networks would be one.
+      - It cannot leave a bridge made by this module as long as machines are on that one.
     type: dict
     required: true
     suboptions:
       name:
-        description: Name of the end, 15 characters at most. If it exists, it has to be a veth.
+        description: Name of the end, 15 characters at most. If it exists, it has to be this pair's.
         type: str
         required: true
       bridge:
@@ -76,7 +81,8 @@ options:
   state:
     description:
       - V(present) has the pair there and working.
-      - V(absent) removes it with its files, and a bridge made by this module if nothing else is on it.
+      - V(absent) removes it with its files, and bridges made by this module on which nothing else is and which
+        no other pair is to join. An end of that name which is not this pair's is left alone.
     type: str
     choices: [present, absent]
     default: present
@@ -116,15 +122,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import may_change_links, read_links
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.port import VethPairPort
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import plan
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
-    Plug,
-    Wiring,
-    refuse_conflicts,
-    refuse_nonsense,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug, Wiring, refuse_nonsense
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
@@ -165,8 +169,10 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def reconcile(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
     links = links_found(foreseeing=check_mode)
-    refuse_conflicts(wiring, links, wanted=wanted, foreseeing=check_mode)
-    port = VethPairPort(wiring, links, wanted=wanted)
+    site = Site(wiring, links, plugged_by_entries())
+    if wanted:
+        refuse_conflicts(site, foreseeing=check_mode)
+    port = VethPairPort(site, wanted=wanted)
     return Reconciler(lambda: nullcontext(port), plan).run(port.wanted() if wanted else None, check_mode=check_mode)
 
 
@@ -181,17 +187,31 @@ def links_found(*, foreseeing: bool) -> dict[str, Link]:
         raise
 
 
-def warnings(params: dict[str, Any]) -> list[str]:
-    silence = network_hook.silence() if params["state"] == "present" else None
+def warnings(params: dict[str, Any], *, check_mode: bool) -> list[str]:
+    if params["state"] == "absent":
+        return []
+    return bridges_awaited(wiring_from(params)) if check_mode else silence_of_hook(params["name"])
+
+
+def bridges_awaited(wiring: Wiring) -> list[str]:
+    return [
+        f"{plug.key}.bridge: there is no bridge {plug.bridge} yet. The run needs it by then: "
+        "if nothing before it makes that bridge, it will be refused."
+        for plug in wiring.bridges_missing(links_found(foreseeing=True))
+    ]
+
+
+def silence_of_hook(pair: str) -> list[str]:
+    silence = network_hook.silence()
     remedy = "Run module nometal.ipi.libvirt_service, as role nometal.ipi.host_prep does."
-    return [f"{params['name']} will not be back after a reboot: {silence}. {remedy}"] if silence else []
+    return [f"{pair} will not be back after a reboot: {silence}. {remedy}"] if silence else []
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
         result = run(module.params, check_mode=module.check_mode)
-        for warning in [] if module.check_mode else warnings(module.params):
+        for warning in warnings(module.params, check_mode=module.check_mode):
             module.warn(warning)
         module.exit_json(**result)
     except OperatorError as error:

@@ -45,6 +45,7 @@ RULES = (
     Rule(rules_addresses.bootstrap, (*GATEWAY, "bootstrap.address")),
     Rule(rules_addresses.prefixes, ("machine_network.pools", "bootstrap.address")),
     Rule(rules_addresses.static_routes, NETWORKS),
+    Rule(rules_addresses.time_servers, (*NETWORKS, "machine_network.ntp_servers")),
     Rule(rules_addresses.mtu, (*NETWORKS, "machine_network.mtu")),
     Rule(rules_provisioning.network, (*NETWORKS, *PROVISIONING)),
     Rule(rules_provisioning.addresses, PROVISIONING),

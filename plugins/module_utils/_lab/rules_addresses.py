@@ -207,6 +207,14 @@ def static_routes(lab: Draft) -> Iterator[Problem]:
                 yield from outside(route.via, net, f"{route.at}.via", "the machine network")
 
 
+def time_servers(lab: Draft) -> Iterator[Problem]:
+    families = {net.version for net in pinned.machine_networks(lab.spec)}
+    for item in lab.spec.machine_network.ntp_servers:
+        if item.version not in families:
+            wrong = f"holds {item}, which machines without {family_name(item.version)} do not reach"
+            yield Problem("machine_network.ntp_servers", f"{wrong}; leave it out")
+
+
 def mtu(lab: Draft) -> Iterator[Problem]:
     spec = lab.spec
     families = [net.version for net in pinned.machine_networks(spec)]

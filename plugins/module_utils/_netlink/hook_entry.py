@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK
 
 if TYPE_CHECKING:
@@ -36,6 +37,17 @@ fi
 PAIR = """
 there {a} || ip link add {a} mtu {mtu} type veth peer name {b} mtu {mtu}
 """
+PLUGGED = re.compile(r"^ip link set (\S+) mtu \d+ (?:master (\S+)|nomaster) up$", re.MULTILINE)
+
+
+def plugged_by_entries() -> dict[str, dict[str, str | None]]:
+    """By pair and end: the bridge that the pair's entry plugs it into."""
+    entries = sorted(ENTRIES.glob("*.veth"))
+    return {path.stem: plugged_by(path.read_text(encoding="utf-8", errors="replace")) for path in entries}
+
+
+def plugged_by(text: str) -> dict[str, str | None]:
+    return {end: bridge or None for end, bridge in PLUGGED.findall(text)}
 
 
 def entry_of(pair: str) -> HookEntry:

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
-    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Wiring
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
     from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 
 class VethPairPort:
     """One pair on this host: its links in the kernel, and its files."""
 
-    def __init__(self, wiring: Wiring, links: Mapping[str, Link], *, wanted: bool) -> None:
-        self._wiring = wiring
-        self._links = links
-        self._our_bridges = wiring.bridges_made(links) if wanted else wiring.bridges_left_over(links)
-        self._former_bridges = wiring.former_bridges(links) if wanted else []
+    def __init__(self, site: Site, *, wanted: bool) -> None:
+        self._wiring = wiring = site.wiring
+        self._links = site.links
+        self._ends = site.ends
+        self._our_bridges = wiring.bridges_made(site.links) if wanted else site.bridges_left_over()
+        self._former_bridges = site.former_bridges() if wanted else ()
         ours = (*(plug.name for plug in wiring.plugs), *self._our_bridges)
         self._hook = entry_of(wiring.name)
         self._unmanaged = {
@@ -44,7 +44,7 @@ class VethPairPort:
     def read(self) -> VethPair | None:
         found = VethPair(
             name=self._wiring.name,
-            ends=current_ends(self._wiring, self._links),
+            ends=current_ends(self._ends, self._links),
             bridges=current_bridges([*self._our_bridges, *self._former_bridges], self._links),
             hook=_lines({str(self._hook.path): self._hook.read()}),
             unmanaged=_lines({path: file.read() for path, file in self._unmanaged.items()}),

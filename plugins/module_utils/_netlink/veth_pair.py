@@ -68,8 +68,8 @@ def desired_ends(wiring: Wiring) -> tuple[End, ...]:
     return End(a.name, a.bridge, wiring.mtu, b.name), End(b.name, b.bridge, wiring.mtu, a.name)
 
 
-def current_ends(wiring: Wiring, links: Mapping[str, Link]) -> tuple[End, ...]:
-    there = [links[plug.name] for plug in wiring.plugs if plug.name in links]
+def current_ends(names: Sequence[str], links: Mapping[str, Link]) -> tuple[End, ...]:
+    there = [links[name] for name in names]
     return tuple(End(link.name, link.master, link.mtu, link.peer, link.up) for link in there)
 
 

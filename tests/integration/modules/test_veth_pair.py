@@ -44,7 +44,7 @@ REMOVING = [f"remove {ENTRY}", "delete bridge baremetal", "delete nmn-demo (with
 # Into another network namespace, which lives as long as the process; and the bridge is deleted.
 TAKE_AN_END_AWAY = """
 ip link delete baremetal
-unshare --net sleep 3 >/dev/null 2>&1 &
+unshare --net sleep 20 >/dev/null 2>&1 &
 until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done
 ip link set nmb-demo netns $!
 """
@@ -71,7 +71,7 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
 @pytest.fixture
 def clean(libvirtd: PrivateLibvirtd) -> Iterator[PrivateLibvirtd]:
     yield libvirtd
-    for link in ("nmn-demo", "nmb-demo", "stray-a", "baremetal"):
+    for link in ("nmn-demo", "nmb-demo", "stray-a", "baremetal", "nm-other"):
         libvirtd.run(["ip", "link", "delete", link], check=False)
     libvirtd.path(ENTRY).unlink(missing_ok=True)
 
@@ -230,11 +230,18 @@ def test_our_bridge_stays_as_long_as_others_are_on_it(clean: PrivateLibvirtd) ->
     assert veth_pair(clean, ABSENT)["steps"] == [REMOVING[0], REMOVING[2]]
     assert not veth_pair(clean, ABSENT)["changed"]
     assert link(clean, "stray-a")["master"] == "baremetal"
+    shell(clean, "ip link delete stray-a")
+    assert veth_pair(clean, ABSENT)["steps"] == ["delete bridge baremetal"]
 
 
 def test_our_bridge_goes_when_another_is_asked_for(clean: PrivateLibvirtd) -> None:
     veth_pair(clean, PAIR)
     renamed = {**PAIR, "b": {"name": "nmb-demo", "bridge": "othermetal"}}
+    shell(clean, "ip link add stray-a master baremetal type veth peer name stray-b")
+    before = wiring(clean)
+    assert "stray-a is still on baremetal" in veth_pair(clean, renamed)["msg"]
+    assert wiring(clean) == before
+    shell(clean, "ip link delete stray-a")
     moved = veth_pair(clean, renamed)
     assert "delete bridge baremetal (no longer asked for)" in moved["steps"]
     assert not link(clean, "baremetal")
@@ -258,6 +265,17 @@ def test_our_bridge_goes_when_another_is_asked_for(clean: PrivateLibvirtd) -> No
             """,
             "already joined by stray-b-stray-a",
         ),
+        ("ip link add nmn-demo type veth peer name stray-a", "a.name: nmn-demo exists and is not this pair's"),
+        (
+            """
+            ip link add baremetal type bridge
+            ip link set baremetal alias nometal.ipi
+            ip link add nm-other type bridge
+            ip link add stray-a master baremetal type veth peer name stray-b
+            ip link set stray-b master nm-other
+            """,
+            "bridge baremetal is already joined to nm-other by stray-a: two networks would be one",
+        ),
     ],
 )
 def test_what_stands_in_the_way_is_named_and_nothing_is_changed(
@@ -270,6 +288,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_is_changed(
     assert complaint in refused["msg"]
     assert wiring(clean) == before
     assert not clean.path(ENTRY).exists()
+    assert "delete nmn-demo" not in str(veth_pair(clean, ABSENT)["steps"])
 
 
 def test_a_bridge_of_libvirt_is_not_made_while_its_network_is_stopped(clean: PrivateLibvirtd) -> None:

@@ -138,6 +138,11 @@ NAMES = [
         ],
     ),
     (
+        "a time server out of reach",
+        "machine_network: {ntp_servers: ['fd00::1']}",
+        ["lab_spec.machine_network.ntp_servers: holds fd00::1, which machines without IPv6 do not reach; leave it out"],
+    ),
+    (
         "DNS that asks itself",
         "machine_network: {dns: {forwarders: [192.168.126.1]}}",
         [

@@ -11,14 +11,15 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink import links as kernel
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import entry_text
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import entry_text, plugged_by
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import Bridge, End, VethPair, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
     MARK,
     Plug,
     Wiring,
-    refuse_conflicts,
     refuse_nonsense,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
@@ -140,8 +141,12 @@ WIRING = Wiring(
         ({"a": Plug("a", "-x")}, "a.name: '-x' is no interface name"),
         ({"a": Plug("a", "x y")}, "a.name: 'x y' is no interface name"),
         ({"a": Plug("a", "")}, "a.name: '' is no interface name"),
-        ({"b": Plug("b", "x", "all")}, "b.bridge: 'all' is no interface name"),
-        ({"b": Plug("b", "x", "nm-demo")}, "b.bridge: nm-demo is the same as a.bridge: that would be a loop"),
+        ({"b": Plug("b", "x", "all")}, "b.bridge: all is reserved"),
+        ({"a": Plug("a", "lo")}, "a.name: lo is reserved"),
+        (
+            {"b": Plug("b", "x", "nm-demo")},
+            "b.bridge: nm-demo is the same as a.bridge: that would be a loop. Choose another bridge for one of them.$",
+        ),
         ({"b": Plug("b", "nmn-demo", "x")}, "b.name: nmn-demo is the same as a.name"),
         ({"b": Plug("b", "x", "nmn-demo")}, "b.bridge: nmn-demo is the same as a.name"),
     ],
@@ -161,6 +166,8 @@ def cable(a: str, b: str, on_a: str, on_b: str) -> tuple[Link, Link]:
 
 
 OURS = Link("baremetal", "bridge", alias=MARK, forward_delay=0)
+OUR_ENTRY = {"nmn-demo": {"nmn-demo": "nm-demo", "nmb-demo": "baremetal"}}
+OTHERS_ENTRY = {"nmn-other": {"nmn-other": "nm-other", "nmb-other": "othermetal"}}
 
 
 @pytest.mark.parametrize(
@@ -175,11 +182,49 @@ OURS = Link("baremetal", "bridge", alias=MARK, forward_delay=0)
             host(OURS, Link("m", "bridge"), *cable("r", "s", "nm-demo", "m"), *cable("t", "u", "m", "baremetal")),
             "a.bridge and b.bridge: nm-demo and baremetal are already joined by r-s, t-u,",
         ),
+        (
+            host(Link("nmn-demo", "veth", master="nm-demo")),
+            "a.name: nmn-demo exists and is not this pair's: its peer is elsewhere",
+        ),
+        (host(*cable("nmb-demo", "x", "m", "n")), "b.name: nmb-demo exists and is not this pair's: its peer is x"),
+        (
+            host(OURS, *cable("nmn-other", "nmb-other", "nm-other", "baremetal")),
+            "b.bridge: bridge baremetal is already joined to nm-other by nmb-other: two networks would be one",
+        ),
     ],
 )
 def test_what_stands_in_the_way_is_refused_and_named(links: dict[str, Link], complaint: str) -> None:
     with pytest.raises(OperatorError, match=f"^{complaint}"):
-        refuse_conflicts(WIRING, links, wanted=True, foreseeing=False)
+        refuse_conflicts(Site(WIRING, links), foreseeing=False)
+
+
+def test_what_is_of_another_pair_by_its_entry_is_refused_while_its_network_is_stopped() -> None:
+    others = replace(WIRING, a=Plug("a", "nmn-other", "nm-demo"))
+    with pytest.raises(OperatorError, match=r"^a\.name: nmn-other is an end of veth pair nmn-other\."):
+        refuse_conflicts(Site(others, host(), OTHERS_ENTRY), foreseeing=False)
+    joined = replace(WIRING, b=Plug("b", "nmb-demo", "othermetal", make_bridge=True))
+    with pytest.raises(
+        OperatorError, match=r"^b\.bridge: bridge othermetal is already joined to nm-other by nmb-other"
+    ):
+        refuse_conflicts(Site(joined, host(), OTHERS_ENTRY), foreseeing=False)
+
+
+def test_no_machine_is_left_behind_on_a_former_bridge() -> None:
+    moved = replace(WIRING, b=Plug("b", "nmb-demo", "othermetal", make_bridge=True))
+    links = host(OURS, *cable("nmn-demo", "nmb-demo", "nm-demo", "baremetal"))
+    site = Site(moved, links, OUR_ENTRY)
+    refuse_conflicts(site, foreseeing=False)
+    assert site.former_bridges() == {"baremetal": []}
+    guests = {name: Link(name, "tun", master="baremetal") for name in ("vnet1", "vnet0")}
+    with pytest.raises(OperatorError, match=r"^vnet0, vnet1 are still on baremetal, which nmn-demo is to leave"):
+        refuse_conflicts(Site(moved, {**links, **guests}, OUR_ENTRY), foreseeing=False)
+    # By hand on another pair's bridge: to take it away from there is a repair.
+    astray = host(
+        replace(OURS, name="othermetal"),
+        *cable("nmn-demo", "nmb-demo", "nm-demo", "othermetal"),
+        Link("vnet0", "tun", master="othermetal"),
+    )
+    refuse_conflicts(Site(WIRING, astray, {**OUR_ENTRY, **OTHERS_ENTRY}), foreseeing=False)
 
 
 @pytest.mark.parametrize(
@@ -190,15 +235,31 @@ def test_what_stands_in_the_way_is_refused_and_named(links: dict[str, Link], com
         host(OURS, *cable("nmn-demo", "x", "nm-demo", "baremetal")),  # ours with a wrong peer, which goes
         host(OURS, *cable("x", "y", "nm-demo", "nm-other"), Link("nm-other", "bridge")),
         host(OURS, Link("x", "veth", master="nm-demo", peer=None), Link("y", "veth", master="baremetal", peer=None)),
+        host(Link("baremetal", "bridge"), *cable("x", "y", "baremetal", "m")),  # not ours to judge
     ],
 )
 def test_what_does_not_stand_in_the_way_is_let_be(links: dict[str, Link]) -> None:
-    refuse_conflicts(WIRING, links, wanted=True, foreseeing=False)
+    refuse_conflicts(Site(WIRING, links, {**OUR_ENTRY, **OTHERS_ENTRY}), foreseeing=False)
 
 
-def test_a_bridge_of_libvirt_may_still_come_when_one_foresees_and_is_not_missed_when_one_removes() -> None:
-    refuse_conflicts(WIRING, {}, wanted=True, foreseeing=True)
-    refuse_conflicts(WIRING, {}, wanted=False, foreseeing=False)
+@pytest.mark.parametrize(
+    ("links", "plugged", "ends"),
+    [
+        (host(*cable("nmn-demo", "nmb-demo", "nm-demo", "baremetal")), {}, ["nmn-demo", "nmb-demo"]),
+        (host(*cable("nmn-demo", "x", "nm-demo", "m")), {}, []),
+        (host(*cable("nmn-demo", "x", "nm-demo", "m")), OUR_ENTRY, ["nmn-demo"]),
+        (host(Link("nmn-demo", "veth")), {}, []),
+        (host(Link("nmn-demo", "veth")), OUR_ENTRY, ["nmn-demo"]),
+        (host(Link("nmn-demo", "dummy")), OUR_ENTRY, []),
+        (host(*cable("nmn-demo", "nmb-demo", "nm-demo", "m")), {"x": {"nmn-demo": None, "nmb-demo": "m"}}, []),
+    ],
+)
+def test_whose_an_end_is(links: dict[str, Link], plugged: dict[str, dict[str, str | None]], ends: list[str]) -> None:
+    assert Site(WIRING, links, plugged).ends == ends
+
+
+def test_a_bridge_of_libvirt_may_still_come_when_one_foresees() -> None:
+    refuse_conflicts(Site(WIRING, {}), foreseeing=True)
 
 
 @pytest.mark.parametrize(
@@ -206,18 +267,23 @@ def test_a_bridge_of_libvirt_may_still_come_when_one_foresees_and_is_not_missed_
     [
         (host(), ["baremetal"], []),
         (host(OURS), ["baremetal"], ["baremetal"]),
-        (host(OURS, Link("nmb-demo", "veth", master="baremetal")), ["baremetal"], ["baremetal"]),
+        (host(OURS, *cable("nmn-demo", "nmb-demo", "nm-demo", "baremetal")), ["baremetal"], ["baremetal"]),
+        (host(OURS, Link("nmb-demo", "veth", master="baremetal")), ["baremetal"], []),  # somebody else's end
         (host(OURS, Link("vnet0", "tun", master="baremetal")), ["baremetal"], []),
         (host(replace(OURS, alias=None)), [], []),
         (host(replace(OURS, alias="ours")), [], []),
         # Killed between making and marking it.
         (host(replace(OURS, alias=None, up=False)), ["baremetal"], ["baremetal"]),
         (host(replace(OURS, alias=None, up=False, forward_delay=1500)), [], []),
+        # Left by an earlier removal; or another pair's, whose network is stopped.
+        (host(replace(OURS, name="oldmetal")), ["baremetal"], ["oldmetal"]),
+        (host(replace(OURS, name="oldmetal"), Link("vnet0", "tun", master="oldmetal")), ["baremetal"], []),
+        (host(replace(OURS, name="othermetal")), ["baremetal"], []),
     ],
 )
 def test_whose_a_bridge_is(links: dict[str, Link], made: list[str], left_over: list[str]) -> None:
     assert WIRING.bridges_made(links) == made
-    assert WIRING.bridges_left_over(links) == left_over
+    assert Site(WIRING, links, OTHERS_ENTRY).bridges_left_over() == left_over
 
 
 @pytest.mark.parametrize(
@@ -231,6 +297,11 @@ def test_whose_a_bridge_is(links: dict[str, Link], made: list[str], left_over: l
 def test_the_script_is_a_good_one(wiring: Wiring) -> None:
     text = entry_text(wiring, wiring.bridges_made({}))
     subprocess.run(["shellcheck", "-"], input=text, text=True, check=True)
+
+
+def test_the_script_tells_what_it_plugs_in_where() -> None:
+    assert plugged_by(entry_text(WIRING, ["baremetal"])) == OUR_ENTRY["nmn-demo"]
+    assert plugged_by(entry_text(replace(WIRING, a=Plug("a", "x")), [])) == {"x": None, "nmb-demo": "baremetal"}
 
 
 def test_the_script_makes_no_bridge_that_others_make() -> None:
@@ -257,13 +328,15 @@ def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: p
     assert result["changed"]
     assert result["steps"][-6:] == ["add bridge baremetal", *ADDING]
     assert result["diff"]["before"] == ""
+    (warning,) = module.warnings(params, check_mode=True)
+    assert warning.startswith("a.bridge: there is no bridge nm-demo yet. The run needs it by then")
     with pytest.raises(NotThereYetError, match=r"has no pyroute2: role nometal\.ipi\.host_prep installs it"):
         module.run(params, check_mode=False)
 
 
 def test_it_warns_if_the_pair_would_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_hook, "silence", lambda: "libvirtd was started before the hook was there")
-    (warning,) = module.warnings({"name": "nmn-demo", "state": "present"})
+    (warning,) = module.warnings({"name": "nmn-demo", "state": "present"}, check_mode=False)
     assert warning.startswith("nmn-demo will not be back after a reboot: libvirtd was started before")
     assert "Run module nometal.ipi.libvirt_service" in warning
-    assert module.warnings({"name": "nmn-demo", "state": "absent"}) == []
+    assert module.warnings({"name": "nmn-demo", "state": "absent"}, check_mode=False) == []

@@ -1,0 +1,117 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug, Wiring
+
+
+def refuse_conflicts(site: Site, *, foreseeing: bool) -> None:
+    """What stands in the way on this host. Foreseeing, a bridge that others make may come before the real run does."""
+    for plug in site.wiring.plugs:
+        _refuse_other_kind(f"{plug.key}.name", plug.name, "veth", site.links)
+        _refuse_end_of_others(plug, site)
+        if plug.bridge:
+            _refuse_other_kind(f"{plug.key}.bridge", plug.bridge, "bridge", site.links)
+    for plug in [] if foreseeing else site.wiring.bridges_missing(site.links):
+        raise OperatorError(
+            f"{plug.key}.bridge: there is no bridge {plug.bridge}, and it is not this module's to make. "
+            "If it is a libvirt network's, start that network (virsh net-list --all); "
+            f"if nobody else makes it, set {plug.key}.make_bridge: true."
+        )
+    _refuse_loop(site.wiring, site.links)
+    _refuse_second_network(site)
+    _refuse_to_leave_machines_behind(site)
+
+
+def _refuse_end_of_others(plug: Plug, site: Site) -> None:
+    owner = site.owner_of(plug.name)
+    if owner:
+        raise OperatorError(f"{plug.key}.name: {plug.name} is an end of veth pair {owner}. Choose another name.")
+    if plug.name in site.links and plug.name not in site.ends:
+        raise OperatorError(
+            f"{plug.key}.name: {plug.name} exists and is not this pair's: its peer is "
+            f"{site.links[plug.name].peer or 'elsewhere'}. Choose another name, or remove it."
+        )
+
+
+def _refuse_second_network(site: Site) -> None:
+    a, b = site.wiring.plugs
+    if not a.bridge or not b.bridge:
+        return
+    for end, network in _networks_on(b.bridge, site):
+        if network != a.bridge:
+            raise OperatorError(
+                f"b.bridge: bridge {b.bridge} is already joined to {network} by {end}: "
+                "two networks would be one. Name another bridge."
+            )
+
+
+def _networks_on(bridge: str, site: Site) -> Iterator[tuple[str, str]]:
+    """By the ends on a plain bridge: the bridges that they lead to, or will when their networks have started."""
+    for ends in site.plugged_by_others.values():
+        here = [end for end, where in ends.items() if where == bridge]
+        yield from ((end, where) for end in here for where in ends.values() if where and where != bridge)
+    if bridge in site.links and site.links[bridge].alias == MARK:
+        own = {plug.name for plug in site.wiring.plugs}
+        for link in site.links.values():
+            far = _far_bridge(link, site.links)
+            if link.master == bridge and far and not {link.name, link.peer} & own:
+                yield link.name, far
+
+
+def _far_bridge(link: Link, links: Mapping[str, Link]) -> str | None:
+    peer = links.get(link.peer or "")
+    return peer.master if peer and link.kind == "veth" else None
+
+
+def _refuse_to_leave_machines_behind(site: Site) -> None:
+    for bridge, ports in site.former_bridges().items():
+        if ports:
+            raise OperatorError(
+                f"{', '.join(ports)} {'is' if len(ports) == 1 else 'are'} still on {bridge}, which {site.wiring.name} "
+                "is to leave: switch the machines off or move them to the other bridge first."
+            )
+
+
+def _refuse_other_kind(key: str, name: str, kind: str, links: Mapping[str, Link]) -> None:
+    if name in links and links[name].kind != kind:
+        what = links[name].kind or "a device of another kind"
+        raise OperatorError(f"{key}: {name} exists and is no {kind} but {what}. Choose another name, or remove it.")
+
+
+def _refuse_loop(wiring: Wiring, links: Mapping[str, Link]) -> None:
+    if wiring.a.bridge and wiring.b.bridge:
+        ends = {plug.name for plug in wiring.plugs}
+        others = [link for link in links.values() if not {link.name, link.peer} & ends]
+        way = _way(wiring.a.bridge, wiring.b.bridge, others)
+        if way:
+            raise OperatorError(
+                f"a.bridge and b.bridge: {wiring.a.bridge} and {wiring.b.bridge} are already joined by "
+                f"{', '.join(way)}, and a second way between them would be a loop. Remove that one first."
+            )
+
+
+def _way(start: str, goal: str, links: Sequence[Link]) -> list[str]:
+    """The veths over which one bridge is joined to another, if it is."""
+    by_name = {link.name: link for link in links}
+    ways: dict[str, list[str]] = {start: []}
+    front = [start]
+    while front and goal not in ways:
+        bridge = front.pop()
+        for link in links:
+            far = _far_bridge(link, by_name)
+            if link.master == bridge and far and far not in ways:
+                ways[far] = [*ways[bridge], f"{link.name}-{link.peer}"]
+                front.append(far)
+    return ways.get(goal, [])
