@@ -251,8 +251,9 @@ class Stream:
         return False
 
     def longest_gap(self) -> float:
-        """Seconds between two numbers that came back; 0.2 and a little when nothing was in the way."""
-        times = [when for _number, when in self.lines()]
+        """Seconds between two numbers that came back, or since the last; 0.2 and a little if nothing was in the way."""
+        now = float(self.guest.run("cat /proc/uptime").stdout.split()[0])
+        times = [*(when for _number, when in self.lines()), now]
         return max(after - before for before, after in zip(times, times[1:]))
 
     def __enter__(self) -> Stream:

@@ -136,7 +136,9 @@ class LabHost:
 
     def wait_ready(self) -> None:
         """systemd has started what it wanted to start; a failed unit does not count against it."""
-        ask = "systemctl is-system-running" if self.facts["init"] == "systemd" else "echo running"
+        # Without systemd, the first process is there a moment before it becomes what it is to be.
+        started = "grep -q nspawn /proc/1/comm || echo running"
+        ask = "systemctl is-system-running" if self.facts["init"] == "systemd" else started
 
         def ready() -> bool:
             with suppress(CommandFailed, SandboxError):
