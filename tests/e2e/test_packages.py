@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, lab_host, stranger
+from support import checkout, lab_host, processes, stranger
 from support.checkout import run_playbook
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def test_a_power_cut_while_packages_are_unpacked_is_repaired_by_the_next_run(bar
         while bare.run(HALF_DONE, check=False).returncode != 0:
             assert time.monotonic() < deadline, "no package was unpacked"
             time.sleep(0.1)
-        controller.kill()
+        for process in (controller.pid, *processes.descendants(controller.pid)):
+            os.kill(process, signal.SIGKILL)
     bare.kill()
 
     repaired = run_playbook("host", inventory)
