@@ -312,6 +312,7 @@ def test_systemd_resolved(tmp_path: Path) -> None:
 def give_carrier(lab: Lab) -> None:
     """As a lab's veth pair does. systemd-resolved asks nobody on a link without it."""
     bridge, end = f"nm-{lab.name}", f"end-{lab.name}"
+    soon(lab.host, f"test -e /sys/class/net/{bridge}")  # libvirt starts its networks a moment after a boot
     lab.host.run(
         f"ip link add {end} type veth peer name other-{lab.name}; ip link set other-{lab.name} up;"
         f"ip link set {end} master {bridge} up"

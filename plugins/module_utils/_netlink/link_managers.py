@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
-class LinkManager:
+class LinkManager(ABC):
     """A service that takes care of the host's links, and has to be told to leave ours alone."""
 
     unit: str
@@ -24,13 +25,15 @@ class LinkManager:
     text: str
     reload: tuple[str, ...]
 
+    @abstractmethod
     def is_in_use(self) -> bool:
-        raise NotImplementedError
+        """Whether a file for it serves any purpose here."""
 
+    @abstractmethod
     def held(self) -> set[str]:
         """The links that it has not let go of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def let_go(self, link: str) -> None:
         """More than to reload, if it takes more."""
 
@@ -64,6 +67,9 @@ class Networkd(LinkManager):
         # index, link, type, operational state, setup state; at times with a dot in front
         rows = [line.split() for line in run("networkctl", "--no-legend", "--no-pager", "list").splitlines()]
         return {row[-4] for row in rows if row[-1] != "unmanaged"}
+
+    def let_go(self, link: str) -> None:
+        """To reload is enough."""
 
 
 @dataclass(frozen=True)
