@@ -109,7 +109,7 @@ class NetworkPort:
 
     def _state_of(self, network: Any) -> Network:
         live, saved = _descriptions(network)
-        owner = _owner_of(network)
+        owner = xml.owner_of(saved or live)
         self._refuse_strangers(owner)
         ours = self._desired.definition.options if self._desired and self._desired.definition else ()
         definition = xml.definition_of(saved, ours) if saved else None

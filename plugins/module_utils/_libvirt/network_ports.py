@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 
 LINKS = Path("/sys/class/net")
 RUN = Path("/run/nometal")
@@ -65,16 +65,11 @@ class PortsNote:
     def take(self, bridge: str) -> None:
         """Beside what an earlier run has noted: its ports may be unplugged still."""
         ports = sorted({*self.read(), *ports_of(bridge)})
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_suffix(".new")
-        draft.write_text(json.dumps(ports), encoding="utf-8")
-        draft.replace(self._path)
+        files.write_whole(self._path, json.dumps(ports), 0o644)
 
     def forget(self) -> None:
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-        with suppress(OSError):  # others have notes there
-            RUN.rmdir()
+        files.remove(self._path)
+        files.remove_empty(RUN)
 
     @property
     def _path(self) -> Path:
@@ -86,7 +81,7 @@ def reconnect(ports: tuple[str, ...], bridge: str) -> None:
     for port in ports:
         link = LINKS / port
         if link.exists() and not (link / "master").exists():
-            _ip("link", "set", "dev", port, "master", bridge)
+            run("ip", "link", "set", "dev", port, "master", bridge)
 
 
 def is_bridge(link: str) -> bool:
@@ -101,10 +96,3 @@ def ports_of(bridge: str) -> list[str]:
     with suppress(FileNotFoundError):
         return sorted(entry.name for entry in (LINKS / bridge / "brif").iterdir())
     return []
-
-
-def _ip(*words: str) -> None:
-    command = ["ip", *words]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise OperatorError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
