@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 STATUS = Path("/var/lib/libvirt/dnsmasq")
 IPV6 = 1
 PATIENCE = 5.0
+FORGOTTEN = "no binding found"  # says dnsmasq when told again before libvirt has heard of it
 
 
 def stale(leases: Iterable[Lease], reservations: Iterable[Reservation]) -> tuple[Lease, ...]:
@@ -82,8 +83,9 @@ def _run(command: list[str]) -> None:
         raise OperatorError(
             f"{command[0]}, of the package dnsmasq-utils, is not installed: role nometal.ipi.host_prep installs it."
         ) from error
-    if done.returncode:
-        raise OperatorError(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.stdout.strip()}")
+    said = done.stderr.strip() or done.stdout.strip()
+    if done.returncode and FORGOTTEN not in said:
+        raise OperatorError(f"`{' '.join(command)}` failed: {said}")
 
 
 def _lease(item: dict[str, Any]) -> Lease:

@@ -307,6 +307,7 @@ def test_stale_leases_do_not_keep_a_reservation_from_its_address(
         first["ips"], second["ips"] = second["ips"], first["ips"]
         foreseen = run(libvirtd, made, check_mode=True)
         done = run(libvirtd, made)
+        assert "msg" not in done, done["msg"]
         assert done["steps"] == foreseen["steps"] == [
             "define nometal-demo", "update reservations", "release 192.168.126.20", "release 192.168.126.21",
             "release fd00:126::20", "release fd00:126::21",
