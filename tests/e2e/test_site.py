@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 def host() -> Iterator[LabHost]:
     with prepared() as started:
         yield started
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A temporary directory in which ssh finds room for the long names of its sockets."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
 
 
 def prepared() -> LabHost:
@@ -218,23 +226,23 @@ def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path:
     assert changes(host, before) == ""
 
 
-def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHost, tmp_path: Path) -> None:
+def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHost, short_path: Path) -> None:
     programs = Path(sys.executable).parent
     galaxy = [str(programs / "ansible-galaxy"), "collection"]
     subprocess.run(
-        [*galaxy, "build", "--output-path", str(tmp_path)], cwd=checkout.ROOT, check=True, capture_output=True
+        [*galaxy, "build", "--output-path", str(short_path)], cwd=checkout.ROOT, check=True, capture_output=True
     )
-    [tarball] = tmp_path.glob("nometal-ipi-*.tar.gz")
-    install = ["install", str(tarball), "--offline", "--collections-path", str(tmp_path / "installed")]
-    subprocess.run([*galaxy, *install], cwd=tmp_path, check=True, capture_output=True)
+    [tarball] = short_path.glob("nometal-ipi-*.tar.gz")
+    install = ["install", str(tarball), "--offline", "--collections-path", str(short_path / "installed")]
+    subprocess.run([*galaxy, *install], cwd=short_path, check=True, capture_output=True)
     for playbook in ("site", "teardown"):
         run = subprocess.run(
-            [programs / "ansible-playbook", f"nometal.ipi.{playbook}", "-i", checkout.inventory(host, tmp_path)],
-            cwd=tmp_path,
+            [programs / "ansible-playbook", f"nometal.ipi.{playbook}", "-i", checkout.inventory(host, short_path)],
+            cwd=short_path,
             env={
                 "PATH": "/usr/bin:/bin",
-                "HOME": str(tmp_path),
-                "ANSIBLE_COLLECTIONS_PATH": str(tmp_path / "installed"),
+                "HOME": str(short_path),
+                "ANSIBLE_COLLECTIONS_PATH": str(short_path / "installed"),
             },
             check=False,
             text=True,
@@ -244,13 +252,13 @@ def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHo
         assert went_well(run), run.stdout
 
 
-def test_it_works_under_ansible_runner(host: LabHost, tmp_path: Path) -> None:
+def test_it_works_under_ansible_runner(host: LabHost, short_path: Path) -> None:
     """As AWX runs it: the project is the checkout, and events are read instead of a screen."""
     runner = Path(sys.executable).with_name("ansible-runner")
-    (tmp_path / "project").symlink_to(checkout.ROOT)
-    arguments = ["--playbook", "playbooks/site.yml", "--inventory", str(checkout.inventory(host, tmp_path)), "--json"]
+    (short_path / "project").symlink_to(checkout.ROOT)
+    arguments = ["--playbook", "playbooks/site.yml", "--inventory", str(checkout.inventory(host, short_path)), "--json"]
     path = {**os.environ, "PATH": f"{runner.parent}:{os.environ['PATH']}"}
-    run = subprocess.run([runner, "run", tmp_path, *arguments], env=path, check=True, text=True, capture_output=True)
+    run = subprocess.run([runner, "run", short_path, *arguments], env=path, check=True, text=True, capture_output=True)
     events = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
     assert events[-1]["event"] == "playbook_on_stats"
     assert events[-1]["event_data"]["failures"] == {}

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Union
 
-from support import lab_ssh, lab_trees, processes, sandbox
+from support import lab_ssh, lab_trees, processes, sandbox, wheels
 from support.cache import cache_dir
 from support.sandbox import Sandbox, SandboxError
 from support.street import Street, house_address
@@ -222,6 +222,8 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     if find(name):
         raise SandboxError(f"A lab host named {name} is already running.")
     facts = _facts(suite, layer) | {"init": init, "kvm": kvm, "mirror": mirror, "hostname": hostname, "disk": disk}
+    if layer == "prepared" and not mirror:
+        facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
     own_street = street or Street()
     in_use = lab_trees.in_use(Path(facts["tree"]))
     try:

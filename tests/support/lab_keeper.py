@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support import lab_mirror, street
+from support import lab_mirror, street, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,6 +120,8 @@ def nspawn_command(facts: dict[str, Any], root: Path, place: Path, holder: int) 
         command.append(f"--bind={kvm_device(root, place)}:/dev/kvm")
     if facts["mirror"]:
         command += [f"--bind-ro={path}" for path in lab_mirror.local_paths()]
+    if "wheels" in facts:
+        command.append(f"--bind-ro={facts['wheels']}:{wheels.IN_HOST}")
     if facts["init"] == "systemd":
         return [*command, "--boot"]
     return [*command, "--as-pid2", "sleep", "infinity"]
@@ -159,6 +161,8 @@ def main(arguments: Sequence[str]) -> None:
     if facts["mirror"]:
         lab_mirror.start(place)
         lab_mirror.configure(root)
+    if "wheels" in facts:
+        (root / "etc/pip.conf").write_text(wheels.PIP_SETTINGS)
     count = stillborn = 0
     started = time.monotonic()
     while boot(facts, root, place, count) != 0:  # a reboot or a power cut

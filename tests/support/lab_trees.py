@@ -32,7 +32,7 @@ LAYERS = tuple(PARENTS)
 # A fresh Debian with Python and make; sshd is a way in for Ansible and does not run as a service.
 BARE = ["systemd", "systemd-sysv", "dbus", "python3", "make", "iproute2", "procps", "openssh-server"]
 # What tests look at things with, beside what the role installs.
-TOOLS = ["ca-certificates", "iputils-ping", "nftables", "python3-venv"]
+TOOLS = ["ca-certificates", "iputils-ping", "nftables"]
 
 
 def packages(suite: str, layer: str) -> list[str]:

@@ -26,7 +26,7 @@ def fresh_directories() -> None:
         if directory != "/run/dbus" or Path(directory).exists():  # no way to the machine's firewalld and machined
             Path(directory).mkdir(parents=True, exist_ok=True)
             run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
-    for directory in ("/var/lib/libvirt/images", "/var/lib/libvirt/qemu"):
+    for directory in ("/var/lib/libvirt/images", "/var/lib/libvirt/qemu", "/var/log/libvirt/qemu"):
         Path(directory).mkdir()
     Path("/etc/libvirt/qemu.conf").write_text(QEMU_CONF)
 

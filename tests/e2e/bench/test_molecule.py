@@ -9,7 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from support import lab_host
+
+pytestmark = pytest.mark.alone
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(sys.executable).parent

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from support.sandbox import Sandbox
 
+pytestmark = pytest.mark.alone
+
 TESTS = Path(lab_trees.__file__).parents[1]
 OWNER = """
 import subprocess, sys, time
