@@ -1,0 +1,459 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bmh_vm
+short_description: Virtual machines that stand for bare metal hosts
+version_added: 0.1.0
+description:
+  - Makes VMs as declared, with their disks, and changes or removes them; all of a lab in one task.
+  - Power is the business of their BMC. No VM is started, stopped or rebooted, but for O(state=absent) and O(exclusive),
+    which power off what they remove. A change to a running VM is written down, and takes effect with its next power
+    cycle.
+  - What else the BMC owns stays as it is, such as the boot order, the medium in the CD-ROM drive, the boot mode, the
+    NVRAM and the password of a console. So does what others have added to a VM.
+  - A VM's metadata in libvirt name its owner. One without, or with another owner, is never touched and cannot be
+    adopted.
+  - Disks are thin. They grow, those of running VMs while they run, and never shrink. One that is no longer declared is
+    taken out of its VM and kept in the pool. Disks are destroyed with O(state=absent), O(exclusive) and O(recreate)
+    only.
+  - All that is wrong is said at once, for each VM, before anything is changed.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+  - nometal.ipi.libvirt
+attributes:
+  check_mode:
+    description:
+      - Changes nothing and reports what would be changed, also on a host where nothing is installed yet.
+      - A network, a bridge or a storage pool that is missing is a warning, for an earlier task may be about to make it.
+options:
+  owner:
+    description: Whose the VMs are, such as the lab's name. Lower case letters, digits and inner hyphens.
+    type: str
+    required: true
+  pool:
+    description: libvirt storage pool of the disks. Required for VMs with disks.
+    type: str
+  vms:
+    description:
+      - The VMs, as C(lab.nodes) of the lab model lists them.
+      - With O(state=absent), their names suffice; an empty list means all VMs of O(owner).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      vm_name:
+        description: Name of the VM.
+        type: str
+        required: true
+      name:
+        description:
+          - Name of the host that the VM stands for. It follows from O(vms[].vm_name), and may be given as
+            well.
+        type: str
+      uuid:
+        description:
+          - UUID of the VM, by which its BMC knows it. A VM that is there keeps its own, and another is
+            refused.
+        type: str
+      vcpus:
+        description: Number of virtual CPUs.
+        type: int
+      memory_mib:
+        description: Memory in MiB.
+        type: int
+      cpu_mode:
+        description:
+          - What CPU the guest sees. V(auto) is V(host-passthrough) under KVM, and V(maximum) otherwise.
+        type: str
+        choices: [auto, host-passthrough, host-model, maximum]
+        default: auto
+      machine:
+        description: Machine type, V(q35) or one of its versions, such as V(pc-q35-7.2).
+        type: str
+        default: q35
+      domain_type:
+        description:
+          - V(auto) is V(kvm) where a guest of a few instructions is seen to run under KVM, and V(qemu) otherwise. That
+            is decided when the VM is made.
+        type: str
+        choices: [auto, kvm, qemu]
+        default: auto
+      firmware:
+        description:
+          - V(uefi-secure) enforces secure boot with the keys that the distribution enrols, and V(uefi) does not.
+          - libvirt chooses the files by the distribution's own firmware descriptors.
+          - The BMC may choose otherwise since. It is changed only when this option changes, and then the NVRAM is made
+            anew.
+        type: str
+        choices: [bios, uefi, uefi-secure]
+        default: uefi
+      tpm:
+        description: Whether the VM has an emulated TPM 2.0. The host needs swtpm for it.
+        type: bool
+        default: false
+      disks:
+        description: The disks. The first one is the root disk.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name:
+            description: Name of the volume. By default, the VM's name with the disk's number and format.
+            type: str
+          size_bytes:
+            description: Size, in bytes.
+            type: int
+            required: true
+          format:
+            description: Format of the volume. Both are thin.
+            type: str
+            choices: [qcow2, raw]
+            default: qcow2
+          bus:
+            description:
+              - How the guest sees it. V(nvme) needs a libvirt that emulates it, and is refused by
+                others.
+            type: str
+            choices: [scsi, virtio, sata, nvme]
+            default: scsi
+          serial:
+            description: Serial number, 20 characters at most.
+            type: str
+          rotational:
+            description: Whether the disk says that it rotates. Only V(scsi) and V(sata) can say so.
+            type: bool
+      nics:
+        description: The network cards.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          mac:
+            description: MAC address.
+            type: str
+            required: true
+          network:
+            description: libvirt network that it is plugged into.
+            type: str
+          bridge:
+            description: Bridge of the host that it is plugged into.
+            type: str
+          model:
+            description: Model of the card.
+            type: str
+            choices: [virtio, e1000e]
+            default: virtio
+          boot_order:
+            description:
+              - Place among the cards in the boot order that a new VM begins with, which is its disks, its cards and its
+                CD-ROM drive. A card without is not booted from.
+            type: int
+          role:
+            description: What the card is for. It has no meaning here, and may be given as well.
+            type: str
+      boot_mac:
+        description: MAC address that the host boots from. By default, that of the card that is first in the boot order.
+        type: str
+      root_device_hints:
+        description: How the installer knows the root disk. By default, by the serial number of the first disk.
+        type: dict
+      bmc:
+        description: Where the VM's BMC is.
+        type: dict
+      role:
+        description: What the host is for. It has no meaning here, and may be given as well.
+        type: str
+      installer:
+        description: Whether the installer is told of the host. It has no meaning here, and may be given as well.
+        type: bool
+      hypervisor:
+        description: The machine that carries the VM. It has no meaning here, and may be given as well.
+        type: str
+      fqdn:
+        description: The host's full name. It has no meaning here, and may be given as well.
+        type: str
+      ips:
+        description: The host's addresses. They have no meaning here, and may be given as well.
+        type: list
+        elements: str
+      network_config:
+        description: The host's own network configuration. It has no meaning here, and may be given as well.
+        type: dict
+  exclusive:
+    description:
+      - Whether VMs of O(owner) that are not in O(vms) are removed, as O(state=absent) removes them, with their disks.
+      - Otherwise they stay, and RV(former) names them.
+    type: bool
+    default: false
+  recreate:
+    description:
+      - Whether a disk that cannot become as declared is destroyed and made anew, with nothing in it. Such a disk is
+        larger than declared, or has another format. It is refused for a running VM.
+    type: bool
+    default: false
+  state:
+    description:
+      - Whether the VMs are to be there, or gone. V(absent) powers them off, and removes them with their NVRAM, their
+        TPM's state, all disks that were made for them, and the log of their console; and nothing else.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Make the VMs of the model
+  nometal.ipi.bmh_vm:
+    owner: "{{ lab.name }}"
+    pool: "{{ lab.storage_pool.name }}"
+    vms: "{{ lab.nodes }}"
+
+- name: Make one VM
+  nometal.ipi.bmh_vm:
+    owner: demo
+    pool: nometal-demo
+    vms:
+      - vm_name: demo-worker-0
+        uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e71
+        vcpus: 4
+        memory_mib: 16384
+        firmware: uefi-secure
+        disks:
+          - {size_bytes: 128849018880, serial: NM0FEC368741315C0482}
+        nics:
+          - {mac: "52:54:00:2c:a0:17", bridge: baremetal, boot_order: 1}
+  register: made
+
+- name: Remove one VM with its disks
+  nometal.ipi.bmh_vm:
+    owner: demo
+    vms: [{vm_name: demo-worker-0}]
+    state: absent
+
+- name: Remove all VMs of the lab
+  nometal.ipi.bmh_vm:
+    owner: demo
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order. Those of one kind are done at the same time.
+  returned: success
+  type: list
+  elements: str
+  sample: [define demo-worker-0, create disk demo-worker-0-0.qcow2]
+vms:
+  description: For each VM what a BareMetalHost needs.
+  returned: success with O(state=present)
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the host.
+      type: str
+    vm_name:
+      description: Name of the VM.
+      type: str
+    uuid:
+      description: UUID, which is in the BMC's address.
+      type: str
+    boot_mac:
+      description: MAC address that the host boots from.
+      type: str
+    boot_mode:
+      description: V(legacy), V(UEFI) or V(UEFISecureBoot).
+      type: str
+    root_device_hints:
+      description: How the installer knows the root disk.
+      type: dict
+    bmc_address:
+      description: Address of the BMC, if one was given.
+      type: str
+    console:
+      description: The file that holds all that the VM says on its serial console.
+      type: str
+    pending:
+      description: What of a running VM takes effect with its next power cycle.
+      type: list
+      elements: str
+  sample:
+    - name: worker-0
+      vm_name: demo-worker-0
+      uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e71
+      boot_mac: "52:54:00:2c:a0:17"
+      boot_mode: UEFISecureBoot
+      root_device_hints: {serialNumber: NM0FEC368741315C0482}
+      bmc_address: null
+      console: /var/log/libvirt/qemu/demo-worker-0-console.log
+      pending: [memory_mib]
+former:
+  description: VMs of the owner that are not in O(vms), and stay.
+  returned: success with O(state=present)
+  type: list
+  elements: str
+"""
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import refuse_owner
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_port import Request, VmPort
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import (
+    boot_mac,
+    console_of,
+    fleet_from,
+    problems_of,
+    root_device_hints,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
+
+TEXT = {"type": "str"}
+NEEDED = {"type": "str", "required": True}
+NUMBER = {"type": "int"}
+FLAG = {"type": "bool"}
+MAPPING = {"type": "dict"}
+
+
+def one_of(*choices: str, default: str) -> dict[str, Any]:
+    return {"type": "str", "choices": list(choices), "default": default}
+
+
+def list_of(**options: Any) -> dict[str, Any]:
+    return {"type": "list", "elements": "dict", "default": [], "options": options}
+
+
+DISK = {
+    "name": TEXT,
+    "size_bytes": {"type": "int", "required": True},
+    "format": one_of("qcow2", "raw", default="qcow2"),
+    "bus": one_of("scsi", "virtio", "sata", "nvme", default="scsi"),
+    "serial": TEXT,
+    "rotational": FLAG,
+}
+NIC = {
+    "mac": NEEDED,
+    "network": TEXT,
+    "bridge": TEXT,
+    "model": one_of("virtio", "e1000e", default="virtio"),
+    "boot_order": NUMBER,
+    "role": TEXT,
+}
+VM = {
+    "vm_name": NEEDED,
+    **dict.fromkeys(("name", "uuid", "boot_mac", "role", "hypervisor", "fqdn"), TEXT),
+    **dict.fromkeys(("vcpus", "memory_mib"), NUMBER),
+    **dict.fromkeys(("root_device_hints", "bmc", "network_config"), MAPPING),
+    "cpu_mode": one_of("auto", "host-passthrough", "host-model", "maximum", default="auto"),
+    "machine": {"type": "str", "default": "q35"},
+    "domain_type": one_of("auto", "kvm", "qemu", default="auto"),
+    "firmware": one_of("bios", "uefi", "uefi-secure", default="uefi"),
+    "tpm": {"type": "bool", "default": False},
+    "disks": list_of(**DISK),
+    "nics": list_of(**NIC),
+    "installer": FLAG,
+    "ips": {"type": "list", "elements": "str"},
+}
+ARGUMENTS = {
+    "owner": NEEDED,
+    "pool": TEXT,
+    "vms": list_of(**VM),
+    "exclusive": {"type": "bool", "default": False},
+    "recreate": {"type": "bool", "default": False},
+    "state": one_of("present", "absent", default="present"),
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+BOOT_MODES = {"bios": "legacy", "uefi": "UEFI", "uefi-secure": "UEFISecureBoot"}
+
+
+def request_from(params: dict[str, Any]) -> Request:
+    names = frozenset(item["vm_name"] for item in params["vms"])
+    if params["state"] == "absent":
+        return Request(params["owner"], None, Fleet(), removed=names or None)
+    return Request(
+        owner=params["owner"],
+        pool=params["pool"],
+        wanted=fleet_from(params["vms"], params["owner"], params["pool"] or ""),
+        removed=None if params["exclusive"] else frozenset(),
+        recreate=params["recreate"],
+    )
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    refuse_owner(params["owner"])
+    request, present = request_from(params), params["state"] == "present"
+    declared = problems_of(params["vms"], params["pool"]) if present else []
+    seen: dict[str, Any] = {"warnings": [], "former": [], "pending": {}}
+
+    @contextmanager
+    def port() -> Iterator[VmPort]:
+        try:
+            with connect(params["libvirt_uri"]) as connection:
+                opened = VmPort(connection, request)
+                seen["warnings"] = refuse([*declared, *opened.problems()], check_mode=check_mode)
+                seen.update(former=opened.former(), pending=opened.pending())
+                yield opened
+                opened.finish()
+        except NotThereYetError:
+            refuse(declared, check_mode=check_mode)
+            raise
+
+    result = {**Reconciler(port, plan).run(request.wanted, check_mode=check_mode), "warnings": seen["warnings"]}
+    if present:
+        hosts = [host_of(item, seen["pending"].get(item["vm_name"], [])) for item in params["vms"]]
+        result.update(vms=hosts, former=seen["former"])
+    return result
+
+
+def refuse(problems: Sequence[Problem], *, check_mode: bool) -> list[str]:
+    """What is no reason to refuse is returned: warnings."""
+    passing = [problem for problem in problems if check_mode and problem.may_pass]
+    wrong = [str(problem) for problem in problems if problem not in passing]
+    if wrong:
+        raise OperatorError("Nothing was changed. " + "; ".join(wrong) + ".")
+    return [f"Nothing would be made yet: {problem}." for problem in passing]
+
+
+def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
+    return {
+        "name": item["name"] or item["vm_name"],
+        "vm_name": item["vm_name"],
+        "uuid": item["uuid"],
+        "boot_mac": boot_mac(item),
+        "boot_mode": BOOT_MODES[item["firmware"]],
+        "root_device_hints": root_device_hints(item),
+        "bmc_address": (item["bmc"] or {}).get("address"),
+        "console": console_of(item["vm_name"]),
+        "pending": pending,
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in result.pop("warnings"):
+            module.warn(warning)
+        module.exit_json(**result)
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,476 @@
+"""The bmh_vm module on a real libvirtd: made, changed and removed, each repeated; and what it must leave alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import libvirt
+import pytest
+from support import private_libvirtd
+from support.checkout import ROOT
+from support.modules import run_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.private_libvirtd import PrivateLibvirtd
+
+POOL = "nometal-demo"
+DIRECTORY = f"/var/lib/libvirt/images/{POOL}"
+MIB = 1024**2
+GIB = 1024**3
+UUID = "0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e{:02x}"
+BMC_STATE = "<bmc:state xmlns:bmc='urn:nometal:ipi:bmc' once='cd'/>"
+SECRET = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
+MODULE = ["-m", "ansible_collections.nometal.ipi.plugins.modules.bmh_vm"]
+PREPARATION = f"""
+virsh pool-define-as {POOL} dir --target {DIRECTORY} && virsh pool-build {POOL} && virsh pool-start {POOL} &&
+ip link add baremetal type bridge && ip link set baremetal up &&
+echo '<network><name>{POOL}</name><bridge name="nm-demo"/></network>' | virsh net-define /dev/stdin &&
+virsh net-start {POOL}
+"""
+
+
+def vm(number: int, **others: Any) -> dict[str, Any]:
+    return {
+        "name": f"node-{number}",
+        "vm_name": f"demo-{number}",
+        "uuid": UUID.format(number),
+        "vcpus": 1,
+        "memory_mib": 128,
+        "firmware": "bios",
+        "disks": [disk(number)],
+        "nics": [{"mac": f"52:54:00:00:00:{number:02x}", "bridge": "baremetal", "boot_order": 1}],
+        **others,
+    }
+
+
+def disk(number: int, at: int = 0, **others: Any) -> dict[str, Any]:
+    return {"name": f"demo-{number}-{at}.qcow2", "size_bytes": GIB, "serial": f"NM{number}-{at}", **others}
+
+
+def arguments(*vms: dict[str, Any], **others: Any) -> dict[str, Any]:
+    return {"owner": "demo", "pool": POOL, "vms": list(vms), **others}
+
+
+@pytest.fixture(scope="module")
+def libvirtd() -> Iterator[PrivateLibvirtd]:
+    with private_libvirtd.start() as started:
+        started.run(["sh", "-c", PREPARATION])
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _clean(libvirtd: PrivateLibvirtd) -> Iterator[None]:
+    yield
+    make(libvirtd, owner="demo", state="absent")
+    libvirtd.run(["sh", "-c", f"for d in $(virsh list --all --name); do virsh undefine $d; done; rm -f {DIRECTORY}/*"])
+
+
+def command(libvirtd: PrivateLibvirtd) -> list[str]:
+    places = f"PYTHONPATH={ROOT}/playbooks/collections"
+    return libvirtd.command(["env", places, sys.executable, *MODULE])
+
+
+def make(libvirtd: PrivateLibvirtd, *, check_mode: bool = False, **params: Any) -> dict[str, Any]:
+    """The module as it is, which takes a third of the time that it takes through Ansible."""
+    given = json.dumps({"ANSIBLE_MODULE_ARGS": {**params, "_ansible_check_mode": check_mode}})
+    done = subprocess.run(command(libvirtd), input=given, text=True, capture_output=True, check=False)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+def steps(libvirtd: PrivateLibvirtd, *vms: dict[str, Any], **others: Any) -> list[str]:
+    """What a run did, and that the next one has nothing left to do."""
+    done = make(libvirtd, **arguments(*vms, **others))
+    assert not done.get("failed"), done["msg"]
+    assert not make(libvirtd, **arguments(*vms, **others))["changed"]
+    return done["steps"]
+
+
+def refused(libvirtd: PrivateLibvirtd, *vms: dict[str, Any], **others: Any) -> str:
+    """Why, and that nothing was changed."""
+    before = everything(libvirtd)
+    answer = make(libvirtd, **arguments(*vms, **others))
+    assert answer.get("failed"), answer
+    assert everything(libvirtd) == before
+    return answer["msg"]
+
+
+def everything(libvirtd: PrivateLibvirtd) -> str:
+    places = f"/etc/libvirt/qemu {DIRECTORY} /var/lib/libvirt/qemu/nvram /var/log/libvirt/qemu/*console*"
+    return libvirtd.run(["sh", "-c", f"ls -lR {places} 2>/dev/null; cat /etc/libvirt/qemu/*.xml"], check=False).stdout
+
+
+def domain(libvirtd: PrivateLibvirtd, number: int = 1) -> libvirt.virDomain:
+    return libvirt.open(libvirtd.uri).lookupByName(f"demo-{number}")
+
+
+def redefine(libvirtd: PrivateLibvirtd, *replacements: tuple[str, str]) -> str:
+    """What somebody else does to VM 1; returns what libvirt makes of it."""
+    text = domain(libvirtd).XMLDesc(SECRET)
+    for pattern, new in replacements:
+        text, times = re.subn(pattern, new, text, count=1, flags=re.DOTALL)
+        assert times, pattern
+    domain(libvirtd).connect().defineXML(text)
+    return domain(libvirtd).XMLDesc(SECRET)
+
+
+def volume(libvirtd: PrivateLibvirtd, name: str) -> dict[str, Any]:
+    shown = libvirtd.run(["qemu-img", "info", "-U", "--output", "json", f"{DIRECTORY}/{name}"]).stdout
+    return json.loads(shown)
+
+
+def test_acceptance(libvirtd: PrivateLibvirtd) -> None:
+    first = vm(1, firmware="uefi-secure", disks=[disk(1, rotational=False), disk(1, 1, bus="virtio", size_bytes=MIB)])
+    nics = [
+        {"mac": "52:54:00:00:01:02", "bridge": "baremetal", "boot_order": 2},
+        {"mac": "52:54:00:00:02:02", "network": POOL, "boot_order": 1},
+    ]
+    second = vm(2, firmware="uefi", nics=nics, bmc={"address": "ipmi://192.0.2.1:6231"}, root_device_hints={"wwn": "x"})
+    raw = {"size_bytes": GIB, "format": "raw", "bus": "sata", "rotational": True}
+    both = arguments(first, {**second, "disks": [raw]})
+    making = ["define demo-1", "define demo-2"]
+    making += [f"create disk {name}" for name in ("demo-1-0.qcow2", "demo-1-1.qcow2", "demo-2-0.raw")]
+
+    foreseen = run_beside(libvirtd, "bmh_vm", both, check_mode=True)
+    assert foreseen["steps"] == making
+    assert libvirtd.run(["virsh", "list", "--all", "--name"]).stdout.strip() == ""
+    made = run_beside(libvirtd, "bmh_vm", both)
+    assert made["changed"]
+    assert made["steps"] == making
+    assert made["shown_diff"] == foreseen["shown_diff"] != ""
+    assert made["vms"] == foreseen["vms"]
+    assert made["vms"][1] == {
+        "name": "node-2",
+        "vm_name": "demo-2",
+        "uuid": UUID.format(2),
+        "boot_mac": "52:54:00:00:02:02",
+        "boot_mode": "UEFI",
+        "root_device_hints": {"wwn": "x"},
+        "bmc_address": "ipmi://192.0.2.1:6231",
+        "console": "/var/log/libvirt/qemu/demo-2-console.log",
+        "pending": [],
+    }
+    assert made["vms"][0]["root_device_hints"] == {"serialNumber": "NM1-0"}
+    assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == GIB
+    assert volume(libvirtd, "demo-2-0.raw")["actual-size"] == 0
+
+    again = run_beside(libvirtd, "bmh_vm", both)
+    assert not again["changed"]
+    assert again["shown_diff"] == ""
+    for number in (1, 2):
+        domain(libvirtd, number).create()  # qemu takes all of it
+    assert not make(libvirtd, **both)["changed"]
+
+    gone: dict[str, Any] = {"owner": "demo", "state": "absent", "vms": [{"vm_name": "demo-1"}]}
+    foreseen = run_beside(libvirtd, "bmh_vm", gone, check_mode=True)
+    assert domain(libvirtd).isActive()
+    removed = run_beside(libvirtd, "bmh_vm", gone)
+    assert removed["steps"] == foreseen["steps"] == ["remove demo-1"]
+    assert removed["shown_diff"] == foreseen["shown_diff"] != ""
+    left = everything(libvirtd)
+    assert "demo-1" not in left
+    assert "demo-2_VARS.fd" in left
+    assert not make(libvirtd, **gone)["changed"]
+    assert make(libvirtd, owner="demo", state="absent")["steps"] == ["remove demo-2"]
+    assert "demo-2" not in everything(libvirtd)
+
+
+def test_what_was_changed_behind_its_back_is_put_right(libvirtd: PrivateLibvirtd) -> None:
+    one = vm(1, disks=[disk(1), disk(1, 1)])
+    make(libvirtd, **arguments(one))
+    redefine(
+        libvirtd,
+        (r"<memory .*?</currentMemory>", "<memory>4096</memory>"),
+        (
+            r"<interface type='bridge'>(.*?)<source bridge='baremetal'/>",
+            r"<interface type='network'>\1<source network='x'/>",
+        ),
+        (r"<disk type='file' device='cdrom'>.*?</disk>", ""),
+        (r"<serial>NM1-0</serial>", ""),
+        (r"<cpu .*?/>", "<cpu mode='host-model'/>"),
+        (r"<log file='.*?/>", ""),
+        (r"<log file='.*?/>", ""),
+    )
+    libvirtd.path(f"{DIRECTORY}/demo-1-1.qcow2").unlink()
+    assert steps(libvirtd, one) == ["define demo-1", "create disk demo-1-1.qcow2"]
+    text = domain(libvirtd).XMLDesc(SECRET)
+    assert "<memory unit='KiB'>131072</memory>" in text
+    assert "bridge='baremetal'" in text
+    assert "device='cdrom'" in text
+    assert len(re.findall("<boot order=", text)) == 4
+
+
+def test_one_that_was_undefined_while_it_runs_is_defined_again(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    domain(libvirtd).create()
+    domain(libvirtd).undefine()
+    assert steps(libvirtd, vm(1)) == ["define demo-1"]
+    assert domain(libvirtd).isPersistent()
+
+
+def test_what_the_bmc_and_others_have_made_stays(libvirtd: PrivateLibvirtd) -> None:
+    one = vm(1, firmware="uefi")
+    make(libvirtd, **arguments(one))
+    theirs = [
+        (r"<boot order='1'/>", "<boot order='9'/>"),
+        (r"<target dev='sdz'", "<source file='/srv/boot.iso'/><target dev='sdz'"),
+        (r"<firmware>.*?</firmware>", ""),
+        (r"<os firmware='efi'>", "<os>"),
+        (r"</metadata>", f"{BMC_STATE}</metadata>"),
+        (r"</devices>", "<graphics type='vnc' port='-1' passwd='secret'/></devices>"),
+        (r"</devices>", "<disk type='file'><source file='/srv/x'/><target dev='vdx' bus='virtio'/></disk></devices>"),
+        (r"</devices>", "<interface type='bridge'><source bridge='theirs'/></interface></devices>"),
+        (r"</currentMemory>", "</currentMemory><memtune><hard_limit unit='KiB'>9000000</hard_limit></memtune>"),
+    ]
+    before = redefine(libvirtd, *theirs)
+    assert not make(libvirtd, **arguments(one))["changed"]
+
+    changed = {**one, "memory_mib": 256, "vcpus": 2}
+    assert steps(libvirtd, changed) == ["define demo-1"]
+    after = domain(libvirtd).XMLDesc(SECRET)
+    assert "passwd='secret'" in after
+    expected = before.replace("131072", "262144").replace("<vcpu placement='static'>1<", "<vcpu placement='static'>2<")
+    assert after == expected
+
+
+def test_firmware_changes_when_it_is_declared_otherwise_and_begins_afresh(libvirtd: PrivateLibvirtd) -> None:
+    nvram = libvirtd.path("/var/lib/libvirt/qemu/nvram/demo-1_VARS.fd")
+    nvram.write_bytes(b"of a former VM of that name")
+    make(libvirtd, **arguments(vm(1, firmware="uefi")))
+    assert not nvram.exists()
+    assert "<feature enabled='no' name='secure-boot'/>" in domain(libvirtd).XMLDesc(SECRET)
+    nvram.write_bytes(b"without keys")
+    assert steps(libvirtd, vm(1, firmware="uefi-secure")) == ["define demo-1"]
+    assert not nvram.exists()
+    domain(libvirtd).create()
+    assert "secure='yes'" in domain(libvirtd).XMLDesc()
+    assert steps(libvirtd, vm(1, firmware="bios")) == ["define demo-1"]
+    text = domain(libvirtd).XMLDesc(SECRET)
+    assert "firmware='efi'" not in text
+    assert "smm" not in text
+    pending = make(libvirtd, **arguments(vm(1, firmware="bios")))["vms"][0]["pending"]
+    assert pending == ["firmware"]
+
+
+def test_disks_grow_and_only_grow(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    assert steps(libvirtd, vm(1, disks=[disk(1, size_bytes=2 * GIB)])) == ["grow disk demo-1-0.qcow2"]
+    assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == 2 * GIB
+
+    why = "demo-1: disk demo-1-0.qcow2 is qcow2 of 2147483648 bytes, and disks only grow"
+    assert why in refused(libvirtd, vm(1))
+    assert why in refused(libvirtd, vm(1, disks=[disk(1, size_bytes=4 * GIB, format="raw")]))
+    assert steps(libvirtd, vm(1), recreate=True) == ["recreate disk demo-1-0.qcow2"]
+    assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == GIB
+
+
+def test_a_half_made_disk_is_made_anew(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    path = libvirtd.path(f"{DIRECTORY}/demo-1-0.qcow2")
+    path.write_bytes(b"")
+    assert steps(libvirtd, vm(1)) == ["recreate disk demo-1-0.qcow2"]
+    path.write_bytes(path.read_bytes()[:24] + bytes(8) + path.read_bytes()[32:])  # qemu-img writes the size last
+    assert steps(libvirtd, vm(1)) == ["recreate disk demo-1-0.qcow2"]
+    assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == GIB
+
+
+def test_disks_that_are_no_longer_declared_are_kept_until_the_vm_goes(libvirtd: PrivateLibvirtd) -> None:
+    two = vm(1, disks=[disk(1), disk(1, 1)])
+    make(libvirtd, **arguments(two))
+    assert steps(libvirtd, vm(1)) == ["define demo-1"]
+    assert "demo-1-1.qcow2'" not in domain(libvirtd).XMLDesc()
+    assert volume(libvirtd, "demo-1-1.qcow2")["virtual-size"] == GIB
+    assert steps(libvirtd, two) == ["define demo-1"]
+    make(libvirtd, **arguments(vm(1)))
+    make(libvirtd, owner="demo", state="absent")
+    assert "demo-1-1.qcow2" not in everything(libvirtd)
+
+
+def test_a_running_vm_is_changed_with_its_next_power_cycle(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    domain(libvirtd).create()
+    started = domain(libvirtd).ID()
+    changed = vm(1, memory_mib=256, disks=[disk(1, size_bytes=2 * GIB), disk(1, 1)])
+    assert steps(libvirtd, changed) == [
+        "define demo-1",
+        "create disk demo-1-1.qcow2",
+        "grow disk demo-1-0.qcow2",
+    ]
+    assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == 2 * GIB
+    assert make(libvirtd, **arguments(changed))["vms"][0]["pending"] == ["memory_mib", "disks"]
+    assert "power the VM off by its BMC" in refused(libvirtd, {**changed, "disks": [disk(1)]}, recreate=True)
+    assert domain(libvirtd).ID() == started
+
+    domain(libvirtd).destroy()
+    domain(libvirtd).create()
+    assert make(libvirtd, **arguments(changed))["vms"][0]["pending"] == []
+    assert make(libvirtd, owner="demo", state="absent")["steps"] == ["remove demo-1"]
+
+
+def test_vms_of_others_are_neither_changed_nor_removed(libvirtd: PrivateLibvirtd) -> None:
+    libvirtd.run(["virsh", "define", "/dev/stdin"], input=stranger("demo-1", UUID.format(9), "52:54:00:00:00:02"))
+    make(libvirtd, owner="other", vms=[vm(3, disks=[])])
+    message = refused(libvirtd, vm(1), vm(3))
+    assert "demo-1: is not demo's but somebody's" in message
+    assert "demo-3: is not demo's but other's" in message
+    message = refused(libvirtd, vm(2, uuid=UUID.format(9)))
+    assert f"demo-2: its uuid {UUID.format(9)} is VM demo-1's" in message
+    assert "demo-2: its MAC 52:54:00:00:00:02 is VM demo-1's" in message
+    gone = make(libvirtd, owner="demo", state="absent", vms=[{"vm_name": "demo-1"}])
+    assert "is not demo's but somebody's" in gone["msg"]
+    assert make(libvirtd, owner="other", state="absent")["steps"] == ["remove demo-3"]
+
+
+def stranger(name: str, uuid: str, mac: str) -> str:
+    nic = f"<interface type='bridge'><mac address='{mac}'/><source bridge='x'/></interface>"
+    return (
+        f"<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid><memory>4096</memory>"
+        f"<os><type machine='q35'>hvm</type></os><devices>{nic}</devices></domain>"
+    )
+
+
+def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    libvirtd.path(f"{DIRECTORY}/demo-3-0.qcow2").write_text("somebody's")
+    nics = [{"mac": "52:54:00:00:00:22", "network": "none"}, {"mac": "52:54:00:00:00:23", "bridge": "none"}]
+    wrong = [
+        vm(1, uuid=UUID.format(99)),
+        vm(2, nics=nics, firmware="uefi", vcpus=9999),
+        vm(3, memory_mib=10**9, machine="pc-q35-0.1"),
+        vm(4, disks=[disk(4, bus="nvme"), disk(4, 1, bus="virtio", rotational=False)]),
+        vm(5, domain_type="kvm"),
+        vm(6, uuid=UUID.format(4)),
+        vm(7, domain_type="qemu", cpu_mode="host-passthrough"),
+    ]
+    message = refused(libvirtd, *wrong)
+    for complaint in (
+        f"demo-1: has uuid {UUID.format(1)} and keeps it",
+        "demo-2: network none is missing",
+        "demo-2: bridge none is missing",
+        "demo-2: vcpus: 9999 are more than",
+        "demo-3: 1000000000 MiB are more than the host's",
+        "demo-3: machine pc-q35-0.1 of type qemu cannot be had",
+        "demo-3: disk demo-3-0.qcow2 exists in pool nometal-demo and is not this VM's",
+        "demo-4: this libvirt has no disks on the bus nvme; sata, scsi, virtio are right",
+        "demo-4: disks[1].rotational cannot be shown by the bus virtio",
+        "demo-5: domain_type: kvm cannot be had: there is no /dev/kvm",
+        f"demo-4, demo-6: uuid {UUID.format(4)} is there 2 times",
+        "demo-7: cpu_mode: host-passthrough needs KVM",
+    ):
+        assert complaint in message
+
+
+def test_firmware_that_the_host_lacks_is_refused(libvirtd: PrivateLibvirtd) -> None:
+    hidden = "/usr/share/qemu/firmware"
+    libvirtd.run(["mount", "-t", "tmpfs", "tmpfs", hidden])
+    try:
+        message = refused(libvirtd, vm(1), vm(2, firmware="uefi"), vm(3, firmware="uefi-secure"))
+    finally:
+        libvirtd.run(["umount", hidden])
+    assert "demo-1" not in message
+    assert "demo-2: firmware uefi: no descriptor in /usr/share/qemu/firmware offers it for q35" in message
+    assert "demo-3: firmware uefi-secure: no descriptor" in message
+
+
+def test_a_full_pool_is_refused_before_the_first_disk(libvirtd: PrivateLibvirtd) -> None:
+    small = f"{DIRECTORY}-small"
+    libvirtd.run(["mkdir", small])
+    libvirtd.run(["mount", "-t", "tmpfs", "-o", "size=64M", "tmpfs", small])
+    libvirtd.run(["virsh", "pool-create-as", "small", "dir", "--target", small])
+    message = refused(libvirtd, vm(1), vm(2, disks=[]), vm(3), pool="small")
+    assert f"demo-1, demo-3: 0.1 GiB are free in pool small ({small}), and new disks need 1.0 GiB" in message
+    assert steps(libvirtd, vm(1, disks=[disk(1, size_bytes=32 * MIB)]), pool="small")
+    assert "demo-1: has its disks in pool small, not nometal-demo" in refused(libvirtd, vm(1))
+    assert make(libvirtd, owner="demo", state="absent")["changed"]
+    libvirtd.run(["virsh", "pool-destroy", "small"])
+
+
+def test_what_an_earlier_stage_makes_is_missing_in_check_mode_without_harm(libvirtd: PrivateLibvirtd) -> None:
+    later = vm(1, nics=[{"mac": "52:54:00:00:00:22", "bridge": "later"}])
+    foreseen = make(libvirtd, check_mode=True, **arguments(later, pool="later"))
+    assert foreseen["steps"] == ["define demo-1", "create disk demo-1-0.qcow2"]
+    assert len(foreseen["warnings"]) == 2
+    assert "demo-1: bridge later is missing" in refused(libvirtd, later)
+    assert "storage pool later is missing" in refused(libvirtd, vm(1), pool="later")
+
+    nowhere: dict[str, Any] = {"libvirt_uri": "qemu:///system?socket=/run/none"}
+    assert make(libvirtd, check_mode=True, **arguments(later), **nowhere)["steps"] == foreseen["steps"]
+    assert "demo-1: vcpus is missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
+    assert "role nometal.ipi.host_prep installs and starts it" in make(libvirtd, **arguments(later), **nowhere)["msg"]
+
+
+def test_those_that_are_no_longer_listed_stay_unless_the_list_is_exclusive(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, owner="other", vms=[vm(9, disks=[])])
+    make(libvirtd, **arguments(vm(1), vm(2)))
+    assert make(libvirtd, **arguments(vm(1)))["former"] == ["demo-2"]
+    renamed = vm(3, uuid=UUID.format(2), nics=vm(2)["nics"])
+    assert steps(libvirtd, vm(1), renamed, exclusive=True) == [
+        "remove demo-2",
+        "define demo-3",
+        "create disk demo-3-0.qcow2",
+    ]
+    assert set(libvirtd.run(["virsh", "list", "--all", "--name"]).stdout.split()) == {"demo-1", "demo-3", "demo-9"}
+    make(libvirtd, owner="other", state="absent")
+
+
+def test_a_vm_is_of_the_type_that_really_runs() -> None:
+    """A /dev/kvm that is there may run no guest."""
+    has_device = Path("/dev/kvm").exists()
+    with private_libvirtd.start(kvm="machine" if has_device else "absent") as libvirtd:
+        explicit = make(libvirtd, owner="demo", vms=[vm(1, disks=[], nics=[], domain_type="kvm")], check_mode=True)
+        assert not make(libvirtd, owner="demo", vms=[vm(2, disks=[], nics=[])]).get("failed")
+        made = domain(libvirtd, 2)
+        made.create()
+        assert ("type='qemu'" in made.XMLDesc()) == bool(explicit.get("failed"))
+        time.sleep(0.5)  # where KVM hangs or crashes, it does so at once
+        assert made.state()[0] == libvirt.VIR_DOMAIN_RUNNING
+
+
+@pytest.mark.parametrize(("victim", "rounds"), [("module", 3), ("libvirtd", 2)])
+def test_a_run_that_was_killed_is_completed_by_the_next(libvirtd: PrivateLibvirtd, victim: str, rounds: int) -> None:
+    """Wherever it was: each round kills it a little later."""
+    vms = [vm(number, disks=[disk(number), disk(number, 1)]) for number in range(1, 13)]
+    whole = len(make(libvirtd, check_mode=True, **arguments(*vms))["steps"])
+    done: list[int] = []
+    for round_ in range(rounds):
+        done.append(whole - len(interrupted(libvirtd, arguments(*vms), 0.1 * round_, victim)))
+        assert all(volume(libvirtd, f"demo-{number}-1.qcow2")["virtual-size"] == GIB for number in range(1, 13))
+        interrupted(libvirtd, {"owner": "demo", "state": "absent"}, 0.05 * round_, victim)
+        assert "demo-" not in everything(libvirtd)
+    assert min(done) < whole
+
+
+def interrupted(libvirtd: PrivateLibvirtd, params: dict[str, Any], seconds: float, victim: str) -> list[str]:
+    """Kill it a while after the first thing was done; returns what the next run did, after which all is done."""
+    before = everything(libvirtd)
+    process = subprocess.Popen(
+        command(libvirtd), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdin
+    process.stdin.write(json.dumps({"ANSIBLE_MODULE_ARGS": params}))
+    process.stdin.close()
+    while process.poll() is None and everything(libvirtd) == before:
+        pass
+    time.sleep(seconds)
+    if victim == "libvirtd":
+        libvirtd.kill()
+        process.wait()
+        libvirtd.boot()
+    else:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    after = make(libvirtd, **params)
+    assert not after.get("failed"), after["msg"]
+    assert not make(libvirtd, **params)["changed"]
+    return after["steps"]
