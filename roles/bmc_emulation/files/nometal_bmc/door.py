@@ -1,0 +1,162 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Connections that end: what a client may leave undone, and for how long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import sslproto
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from typing import Callable
+
+__all__ = ["IDLE_SECONDS", "Connection", "Door"]
+
+LOG = logging.getLogger(__name__)
+HANDSHAKE_SECONDS = 10.0
+HEAD_SECONDS = 10.0
+IDLE_SECONDS = 60
+WRITE_SECONDS = 20.0
+CLOSE_SECONDS = 5.0
+LINGER_SECONDS = 2.0  # to read on after a refusal, or the client would see a reset instead of it
+MOST_HEAD_BYTES, MOST_HEADERS = 32 * 1024, 100
+MOST_BYTES = 8 * 1024 * 1024
+MOST_PIPELINED = 8
+MOST_OF_A_SOURCE, MOST_CONNECTIONS = 256, 768  # a process has 1024 file descriptors, if nobody raises that
+# The buffer that each connection has. Python's own is of 256 KiB, too much for so many.
+sslproto.SSLProtocol.max_size = 16 * 1024  # type: ignore[attr-defined]
+
+
+class TooMuch(Exception):  # noqa: N818 - reads as what it is
+    """More headers or requests at once than any client of ours sends."""
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's, with an end for every state in which the other side may keep it waiting."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.gone = self.loop.create_future()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._in_head = False
+        self._bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._give(HEAD_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._give(None)
+        super().connection_lost(exc)
+        self.gone.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        self._bytes += len(data)
+        super().data_received(data)
+        if self._bytes > (MOST_HEAD_BYTES if self._in_head else MOST_BYTES):
+            self.transport.abort()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._bytes = True, 0
+        self._give(HEAD_SECONDS)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.headers) >= MOST_HEADERS:
+            raise TooMuch
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if len(self.pipeline) >= MOST_PIPELINED:
+            raise TooMuch
+        self._in_head = False
+        self._give(None)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._give(IDLE_SECONDS)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._give(CLOSE_SECONDS)
+        elif self.cycle.response_complete:
+            self._give(LINGER_SECONDS if self.cycle.more_body else IDLE_SECONDS)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._give(WRITE_SECONDS)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._give(IDLE_SECONDS)
+
+    def _give(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+
+
+class Door:
+    """Lets connections in, so many of each source address and so many at all."""
+
+    def __init__(self, make: Callable[[], Connection], tls: ssl.SSLContext | None) -> None:
+        self._make = make
+        self._tls = tls
+        self._sources: Counter[str] = Counter()
+        self.connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listening: list[asyncio.Task[None]] = []
+
+    def open(self, listeners: list[socket.socket]) -> None:
+        self._listening = [asyncio.create_task(self._listen(listener)) for listener in listeners]
+
+    def close(self) -> None:
+        for task in self._listening:
+            task.cancel()
+
+    async def _listen(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, address = await loop.sock_accept(listener)
+            except OSError as error:
+                LOG.warning("Cannot accept a connection: %s", error)
+                await asyncio.sleep(0.1)
+                continue
+            self._admit(accepted, address[0])
+
+    def _admit(self, accepted: socket.socket, source: str) -> None:
+        if self._sources[source] >= MOST_OF_A_SOURCE or len(self._tasks) >= MOST_CONNECTIONS:
+            accepted.close()
+            return
+        self._sources[source] += 1
+        task = asyncio.create_task(self._serve(accepted))
+        self._tasks.add(task)
+        task.add_done_callback(lambda _task: self._leave(task, source))
+
+    def _leave(self, task: asyncio.Task[None], source: str) -> None:
+        self._tasks.discard(task)
+        self._sources -= Counter({source: 1})
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        loop, limit = asyncio.get_running_loop(), HANDSHAKE_SECONDS if self._tls else None
+        try:
+            _transport, connection = await loop.connect_accepted_socket(
+                self._make, accepted, ssl=self._tls, ssl_handshake_timeout=limit
+            )
+        except OSError:  # no handshake, or none in time
+            return
+        self.connections.add(connection)
+        await connection.gone
+        self.connections.discard(connection)

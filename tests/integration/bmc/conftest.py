@@ -1,0 +1,33 @@
+"""What the tests of the BMC service share: one libvirtd and one service for as many tests as possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support import bmc_lab, private_libvirtd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.bmc_lab import BmcLab
+    from support.private_libvirtd import PrivateLibvirtd
+
+
+@pytest.fixture(scope="session")
+def libvirtd() -> Iterator[PrivateLibvirtd]:
+    with private_libvirtd.start() as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="session")
+def running_lab(libvirtd: PrivateLibvirtd) -> Iterator[BmcLab]:
+    with bmc_lab.start(libvirtd) as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(running_lab: BmcLab) -> Iterator[BmcLab]:
+    """The lab, from inside of its network."""
+    with running_lab.network():
+        yield running_lab

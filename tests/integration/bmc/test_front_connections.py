@@ -1,0 +1,379 @@
+"""Connections: TLS (fault 5), clients that never finish, bodies that never end, and changes under load."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from support import redfish_service
+from support.redfish_service import ADDRESS, PORT, ROOT, Node, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+    from typing import Callable
+
+    from support.private_libvirtd import PrivateLibvirtd
+
+ONE, TWO = Node("conn-one"), Node("conn-two")
+MOST_P99_SECONDS = 0.25  # beside the attacks, on a machine that is busy with other tests as well
+MOST_SECONDS = 14.0  # that something unfinished may last: 10, and what a busy machine adds
+MOST_MORE_KIB = 16 * 1024
+MOST_KIB_EACH = 120  # of memory for a connection: most of it is OpenSSL's
+GIB = 1 << 30
+PROMISE = b"POST /redfish/v1/SessionService/Sessions HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.fixture(scope="module")
+def service(libvirtd: PrivateLibvirtd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    redfish_service.define(libvirtd, [ONE, TWO])
+    with Service(libvirtd, tmp_path_factory.mktemp("connections"), [ONE]) as running:
+        yield running
+        log = running.log.read_text()
+        assert "Traceback" not in log
+        assert {line.split()[0] for line in log.splitlines()} <= {"INFO", "WARNING", "ERROR"}
+
+
+class Load:
+    """Requests without a pause by some clients who keep their connections. Meanwhile other things happen."""
+
+    def __init__(self, service: Service, clients: int) -> None:
+        self.service = service
+        self.seconds: list[float] = []
+        self.failures: list[str] = []
+        self._stop = threading.Event()
+        self._clients = clients
+        self._path = f"{ROOT}Systems/{ONE.uuid}"
+        self._headers = {"Authorization": redfish_service.basic(*Service.operator)}
+
+    def __enter__(self) -> Load:
+        self._threads = [threading.Thread(target=self.service.inside, args=(self._ask,)) for _ in range(self._clients)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def p99(self) -> float:
+        return sorted(self.seconds)[len(self.seconds) * 99 // 100]
+
+    def _ask(self) -> None:
+        with closing(self.service.client(None).connection()) as connection:
+            while not self._stop.wait(0.005):
+                start = time.monotonic()
+                try:
+                    connection.request("GET", self._path, headers=self._headers)
+                    response = connection.getresponse()
+                    if response.status != 200 or ONE.uuid.encode() not in response.read():
+                        self.failures.append(str(response.status))
+                except OSError as error:
+                    self.failures.append(repr(error))
+                    return
+                self.seconds.append(time.monotonic() - start)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_fault_05_tls_of_today_is_spoken(service: Service, version: ssl.TLSVersion) -> None:
+    context = service.authority.client_context()
+    context.minimum_version = context.maximum_version = version
+    assert service.inside(spoken, service, context) == version.name.replace("_", ".")
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_fault_05_tls_of_yesterday_is_not(service: Service) -> None:
+    context = service.authority.client_context()
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises(OSError, match=r"(?i)protocol|alert|eof|reset"):
+        service.inside(spoken, service, context)
+
+
+def test_fault_05_plain_http_is_not_served_beside_it(service: Service) -> None:
+    def plain() -> bytes:
+        with socket.create_connection((ADDRESS, PORT), timeout=20) as connection:
+            connection.sendall(b"GET /redfish/v1/ HTTP/1.1\r\nHost: x\r\n\r\n")
+            with suppress(ConnectionError):
+                return connection.recv(1000)
+            return b""
+
+    assert b"HTTP" not in service.inside(plain)
+
+
+@pytest.mark.parametrize("fault", ["no key", "other's key", "port in use"])
+def test_fault_05_a_service_that_cannot_be_as_it_should_ends(service: Service, tmp_path: Path, fault: str) -> None:
+    second = Service(service.libvirtd, tmp_path, [ONE])
+    if fault == "no key":
+        second.authority.key.unlink()
+    elif fault == "other's key":
+        second.authority.key.write_bytes(service.authority.key.read_bytes())
+    assert second.start().process.wait(20) == 1  # type: ignore[union-attr]
+    [line] = second.log.read_text().splitlines()
+    expected = "Address already in use" if fault == "port in use" else "The certificate"
+    assert line.startswith("ERROR nometal_bmc: ")
+    assert expected in line
+
+
+def test_fault_05_unfinished_business_blocks_nobody_and_ends(service: Service) -> None:
+    """From four addresses, all at once: 200 slow heads, 200 handshakes never finished, slow bodies, silence."""
+    groups: dict[str, tuple[int, Callable[[Service, str], Awaitable[None]]]] = {
+        "127.0.2.1": (200, slow_head),
+        "127.0.2.2": (200, no_handshake),
+        "127.0.2.3": (50, slow_body),
+        "127.0.2.4": (50, silence),
+    }
+    before = resident(service)
+    with Load(service, 2) as load:
+        lasted = service.inside(asyncio.run, attack(service, groups))
+    assert load.failures == []
+    assert len(load.seconds) > 200
+    assert load.p99 < MOST_P99_SECONDS
+    assert {source: max(seconds) < MOST_SECONDS for source, seconds in lasted.items()} == dict.fromkeys(groups, True)
+    assert fds(service) < 30
+    assert resident(service) - before < 500 * MOST_KIB_EACH
+
+
+def test_a_source_has_only_so_many_connections(service: Service) -> None:
+    def crowd() -> int:
+        sockets = [socket.create_connection((ADDRESS, PORT), source_address=("127.0.2.5", 0)) for _ in range(300)]
+        time.sleep(0.5)
+        closed = 0
+        for connection in sockets:
+            connection.setblocking(False)
+            with suppress(BlockingIOError):
+                closed += connection.recv(1) == b""
+        assert service.client(None, "127.0.2.6")._ask("GET", ROOT, None, {}).status == 200  # noqa: SLF001 - in this thread
+        for connection in sockets:
+            connection.close()
+        return closed
+
+    assert service.inside(crowd) == 300 - 256
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        PROMISE + b"Transfer-Encoding: chunked\r\n\r\n",
+        PROMISE + b"Content-Length: %d\r\n\r\n" % (10 * GIB),
+    ],
+)
+def test_a_body_of_10_gib_is_refused_at_once(service: Service, head: bytes) -> None:
+    before = resident(service)
+    started = time.monotonic()
+    answer, sent = service.inside(flood, service, head)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"PayloadTooLarge" in answer
+    assert sent < 64 << 20
+    assert time.monotonic() - started < 5
+    assert resident(service) - before < MOST_MORE_KIB
+
+
+@pytest.mark.parametrize(("size", "status"), [(65536, 400), (65537, 413)])
+def test_the_largest_body_is_64_kib(service: Service, size: int, status: int) -> None:
+    assert service.client(None).post("SessionService/Sessions", b"x" * size).status == status
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(200)) + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 1000,
+        PROMISE + b"Content-Length: -1\r\n\r\n",
+        PROMISE + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"\x16\x03\x01\x02\x00" * 100,
+        b"OPTIONS * HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /redfish/v1/Systems HTTP/1.1\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
+def test_what_no_client_sends_is_cut_short(service: Service, head: bytes) -> None:
+    def send() -> bytes:
+        received = b""
+        with closing(redfish_service.tls_socket(service)) as connection, suppress(ConnectionError, ssl.SSLError):
+            connection.sendall(head)
+            while part := connection.recv(65536):
+                received += part
+        return received
+
+    started = time.monotonic()
+    assert b"HTTP/1.1 200" not in service.inside(send)
+    assert time.monotonic() - started < 5
+
+
+def test_changes_under_load_drop_nothing(service: Service) -> None:
+    with Load(service, 6) as load:
+        service.config["systems"].append({"uuid": TWO.uuid, "name": TWO.name})
+        service.config["accounts"].append(redfish_service.account(*TWO.login, systems=[TWO.uuid]))
+        service.configure()
+        within_a_second(lambda: service.get(f"Systems/{TWO.uuid}").status == 200)
+        assert service.client(TWO.login).get(f"Systems/{TWO.uuid}").status == 200
+        service.authority.issue("second")
+        within_a_second(lambda: service.inside(subject, service) == "CN=second")
+        (service.directory / "config.json").write_text("{")
+        service.authority.certificate.write_text("")
+        service.signal(signal.SIGHUP)
+        time.sleep(1.1)
+        service.authority.issue("third")
+        service.config["accounts"].pop()
+        service.hang_up()
+        within_a_second(lambda: service.client(TWO.login).get("Systems").status == 401)
+        within_a_second(lambda: service.inside(subject, service) == "CN=third")
+    assert load.failures == []
+    assert len(load.seconds) > 200
+    log = Counter(line.partition(": ")[2].split(":")[0] for line in service.log.read_text().splitlines())
+    assert log["Keeping the configuration of before"] == log["Keeping the certificate of before"] == 1
+    assert log["The configuration has been read again"] == log["The certificate has been read again"] == 2
+
+
+def test_a_changed_password_ends_sessions_and_logins(service: Service) -> None:
+    login = {"UserName": ONE.name, "Password": ONE.login[1]}
+    token = service.client(None).post("SessionService/Sessions", login).headers["X-Auth-Token"]
+    assert service.client(None).get("Systems", X_Auth_Token=token).status == 200
+    assert service.client(ONE.login).get("Systems").status == 200
+    service.config["accounts"][1] = redfish_service.account(ONE.name, "new", systems=[ONE.uuid])
+    service.configure()
+    within_a_second(lambda: service.client(None).get("Systems", X_Auth_Token=token).status == 401)
+    assert service.client(ONE.login).get("Systems").status == 401
+    assert service.client((ONE.name, "new")).get("Systems").status == 200
+
+
+def test_it_waits_for_its_address_and_ends_when_requests_have_been_answered(service: Service, tmp_path: Path) -> None:
+    late = Service(service.libvirtd, tmp_path, [ONE])
+    late.config["listen"].insert(0, {"address": "192.0.2.77", "port": PORT})
+    late.config["listen"][1]["port"] = PORT + 1
+    with closing(late.start()):
+        eventually(lambda: "This host has no address 192.0.2.77 yet" in late.log.read_text())
+        service.libvirtd.run(["ip", "address", "add", "192.0.2.77/32", "dev", "lo"])
+        eventually(lambda: late.log.read_text().count("Serving at") == 2)
+        assert late.inside(finish_after_sigterm, late, "192.0.2.77").startswith(b"HTTP/1.1 400")
+        assert late.stop() == 0
+
+
+async def attack(
+    service: Service, groups: dict[str, tuple[int, Callable[[Service, str], Awaitable[None]]]]
+) -> dict[str, list[float]]:
+    """How long each of the connections has lasted, by its source."""
+
+    async def one(method: Callable[[Service, str], Awaitable[None]], source: str) -> float:
+        start = time.monotonic()
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await method(service, source)
+        return time.monotonic() - start
+
+    every = {
+        source: asyncio.gather(*(one(method, source) for _ in range(count)))
+        for source, (count, method) in groups.items()
+    }
+    return {source: await lasted for source, lasted in every.items()}
+
+
+async def slow_head(service: Service, source: str) -> None:
+    reader, writer = await connected(service, source)
+    await drip(reader, writer, b"GET /redfish/v1/ HTTP/1.1\r\n", b"X: y\r\n")
+
+
+async def slow_body(service: Service, source: str) -> None:
+    reader, writer = await connected(service, source)
+    await drip(reader, writer, PROMISE + b"Content-Length: 1000\r\n\r\n", b" ")
+
+
+async def silence(service: Service, source: str) -> None:
+    reader, _writer = await connected(service, source)
+    await reader.read()
+
+
+async def no_handshake(service: Service, source: str) -> None:
+    reader, writer = await asyncio.open_connection(ADDRESS, PORT, local_addr=(source, 0))
+    writer.write(b"\x16\x03\x01\x02\x00\x01")  # how a ClientHello begins
+    await reader.read()
+
+
+async def connected(service: Service, source: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = service.authority.client_context()
+    return await asyncio.open_connection(ADDRESS, PORT, ssl=context, local_addr=(source, 0))
+
+
+async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: bytes, drop: bytes) -> None:
+    """Send a little again and again until the other side has had enough."""
+    writer.write(head)
+    ended = asyncio.create_task(reader.read())
+    while not ended.done():
+        writer.write(drop)
+        await asyncio.wait([ended], timeout=1)
+    await ended
+
+
+def flood(service: Service, head: bytes) -> tuple[bytes, int]:
+    """Send without end until the connection ends; what came back, and how much was sent."""
+    received, sent = b"", 0
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    with closing(redfish_service.tls_socket(service)) as connection, suppress(ConnectionError, ssl.SSLError):
+        connection.sendall(head)
+        connection.settimeout(0.01)
+        while sent < 10 * GIB:
+            with suppress(TimeoutError):
+                sent += connection.send(chunk)
+                received += connection.recv(65536)
+    return received, sent
+
+
+def finish_after_sigterm(service: Service, address: str) -> bytes:
+    """A request of which half is there when the service is told to end."""
+    plain = socket.create_connection((address, PORT), timeout=20)
+    context = service.authority.client_context()
+    context.check_hostname = False
+    with closing(context.wrap_socket(plain)) as connection:
+        connection.sendall(PROMISE + b"Content-Length: 2\r\n\r\n{")
+        time.sleep(0.2)
+        service.signal(signal.SIGTERM)
+        time.sleep(0.5)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((address, PORT), timeout=20)
+        connection.sendall(b"}")
+        return connection.recv(65536)
+
+
+def spoken(service: Service, context: ssl.SSLContext) -> str | None:
+    with closing(redfish_service.tls_socket(service, context=context)) as connection:
+        return connection.version()
+
+
+def subject(service: Service) -> str:
+    with closing(redfish_service.tls_socket(service)) as connection:
+        certificate = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
+    return certificate.subject.rfc4514_string()
+
+
+def within_a_second(true: Callable[[], bool]) -> None:
+    eventually(true, 1.2)
+
+
+def eventually(true: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def resident(service: Service) -> int:
+    status = Path(f"/proc/{service.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def fds(service: Service) -> int:
+    return len(list(Path(f"/proc/{service.pid}/fd").iterdir()))

@@ -1,0 +1,220 @@
+"""IPMI BMCs as ipmitool and attackers in the provisioning network see them, and what holds their processes together."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support import ipmi_lab, private_libvirtd, processes
+from support.ipmi_lab import ADDRESS, FIRST_PORT, PASSWORD, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.ipmi_lab import IpmiLab
+
+NODES = 20
+OTHER_PASSWORD = "another one"  # noqa: S105 - not of anything real
+MIB = 1024  # in the kernel's kB
+FROM_INSIDE = f"""
+import os, random, socket, sys
+random.seed(4)
+where = ("{ADDRESS}", {FIRST_PORT})
+opening = bytes.fromhex("0600ff07" "0610" "00000000" "00000000" "2000" "00040000" "a4a3a2a0"
+                        "0000000801000000" "0100000801000000" "0200000801000000")
+def send(packet):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(packet, where)
+"""
+GARBAGE = """
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.sendto(opening, where)
+    for turn in range(3000):
+        kind = bytes([6, random.choice((0, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0xc0, 0x40, 1, 63))])
+        head = random.choice((b"", b"\\x06\\x00\\xff\\x07", b"\\x06\\x00\\xff\\x07" + kind, opening[:20]))
+        packet = head + os.urandom(random.choice((0, 1, 3, 8, 16, 30, 60, 1400)))
+        client.sendto(packet, where)
+        send(packet)
+"""
+FLOOD = """
+for turn in range(12000):
+    send(opening)
+"""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[IpmiLab]:
+    with private_libvirtd.start() as libvirtd, ipmi_lab.start(libvirtd, nodes=NODES) as started:
+        yield started
+
+
+def inside(lab: IpmiLab, program: str) -> None:
+    lab.libvirtd.run([sys.executable, "-c", FROM_INSIDE + program])
+
+
+def test_status_and_power(lab: IpmiLab) -> None:
+    assert lab.tells(0, "power", "status") == "Chassis Power is off\n"
+    assert "not supported in present state" in lab.ipmitool(0, "power", "cycle").stderr
+    assert "not supported in present state" in lab.ipmitool(0, "power", "reset").stderr
+    assert lab.domain_id(0) == "-"
+    for way in ("on", "cycle", "reset"):
+        console, before = lab.console(0), lab.domain_id(0)
+        lab.tells(0, "power", way)
+        assert lab.tells(0, "power", "status") == "Chassis Power is on\n"
+        assert console.waits_for("BOOTED FROM DISK"), way
+        assert lab.domain_id(0) != before
+    before = lab.domain_id(0)
+    lab.tells(0, "power", "on")
+    lab.tells(0, "power", "diag")
+    lab.tells(0, "power", "soft")  # the guest has no ear for it
+    assert lab.domain_id(0) == before
+    for _again in range(2):
+        lab.tells(0, "power", "off")
+        assert lab.domain_id(0) == "-"
+
+
+def test_a_node_is_known_by_its_uuid(lab: IpmiLab) -> None:
+    assert ipmi_lab.uuid_of(1) in lab.tells(1, "mc", "guid")
+    lab.libvirtd.run(["virsh", "undefine", "node-1"])
+    assert lab.ipmitool(1, "power", "status").returncode != 0
+    lab.define([1])
+    assert "is off" in lab.tells(1, "power", "status")
+    lab.libvirtd.run(["virsh", "domrename", "node-1", "renamed"])
+    assert "is off" in lab.tells(1, "power", "status")
+    lab.libvirtd.run(["virsh", "domrename", "renamed", "node-1"])
+
+
+def test_a_restart_of_libvirtd_passes_unnoticed(lab: IpmiLab) -> None:
+    before = lab.bmcs()
+    lab.libvirtd.restart()
+    lab.tells(2, "power", "on")
+    lab.libvirtd.restart()
+    assert "is on" in lab.tells(2, "power", "status")
+    lab.tells(2, "chassis", "bootdev", "cdrom")
+    lab.tells(2, "power", "off")
+    assert lab.bmcs() == before
+
+
+def test_a_request_that_is_sent_again_is_obeyed_once(lab: IpmiLab) -> None:
+    """A client asks again after a second without an answer; libvirtd makes it wait for three."""
+    lab.tells(0, "power", "on")
+    before = int(lab.domain_id(0))
+    daemon = int(lab.libvirtd.path("/run/libvirt/libvirtd.pid").read_text())
+    lab.libvirtd.run(["sh", "-c", f"(sleep 0.1; kill -STOP {daemon}; sleep 3; kill -CONT {daemon}) >/dev/null 2>&1 &"])
+    time.sleep(0.2)
+    lab.tells(0, "power", "cycle", options=["-N", "1", "-R", "9"])
+    assert int(lab.domain_id(0)) == before + 1
+    lab.tells(0, "power", "off")
+
+
+def test_what_ipmi_has_but_we_have_not_is_declined(lab: IpmiLab) -> None:
+    for words in ("sdr", "sel list", "sol activate", "chassis bootdev floppy", "chassis bootdev bios"):
+        assert lab.ipmitool(0, *words.split()).stderr, words
+    assert "data length invalid" in lab.ipmitool(0, "raw", "0", "8", "5", "0x80").stderr
+    assert "is off" in lab.tells(0, "power", "status")
+
+
+@pytest.mark.parametrize("wrong", [{"password": "wrong"}, {"password": PASSWORD[:-1]}, {"user": "root"}, {"user": ""}])
+def test_nobody_gets_in_without_the_password(lab: IpmiLab, wrong: dict[str, str]) -> None:
+    options = ["-N", "1", "-R", "1"]
+    refused = lab.ipmitool(0, "power", "on", **wrong, options=options)
+    assert "Unable to establish" in refused.stderr
+    older = ["ipmitool", "-I", "lan", *options, "-H", ADDRESS, "-p", str(FIRST_PORT), "-U", ipmi_lab.USER]
+    assert lab.libvirtd.run([*older, "-P", PASSWORD, "power", "on"], check=False).returncode != 0
+    assert lab.ipmitool(0, "power", "on", options=["-C", "0", *options]).returncode != 0
+    assert lab.domain_id(0) == "-"
+
+
+def test_garbage_and_a_flood_of_sessions_change_nothing(lab: IpmiLab) -> None:
+    before = lab.bmcs()
+    inside(lab, GARBAGE)
+    assert lab.answers(0)
+    memory = resident(before[0])
+    inside(lab, FLOOD)
+    lab.tells(0, "power", "status")
+    assert resident(before[0]) - memory < 2 * MIB
+    assert lab.bmcs() == before
+
+
+def test_only_the_labs_address_is_listened_at_and_nothing_is_told(lab: IpmiLab) -> None:
+    ours = socket.inet_aton(ADDRESS)[::-1].hex().upper()
+    assert sorted(lab.sockets().values()) == [(ours, FIRST_PORT + node) for node in range(NODES)]
+    for pid in lab.processes("nometal_bmc"):
+        for file in ("cmdline", "environ"):
+            assert PASSWORD.encode() not in Path(f"/proc/{pid}/{file}").read_bytes()
+    log = lab.log_file.read_text()
+    assert "The BMC of node-0 listens" in log
+    assert PASSWORD not in log
+    assert "Traceback" not in log
+
+
+def test_twenty_bmcs_share_their_memory(lab: IpmiLab) -> None:
+    for node in range(NODES):
+        lab.tells(node, "power", "status")
+    everyone = lab.processes("nometal_bmc.ipmi_supervisor")
+    assert len(everyone) == NODES + 1
+    total = sum(proportional(pid) for pid in everyone)
+    assert total < 240 * MIB
+
+
+def test_a_bmc_that_was_killed_is_back_within_two_seconds(lab: IpmiLab) -> None:
+    before = lab.bmcs()
+    os.kill(before[3], signal.SIGKILL)
+    started = time.monotonic()
+    assert eventually(lambda: lab.bmcs().get(3, before[3]) != before[3], 2)
+    assert lab.answers(3)
+    assert time.monotonic() - started < 2
+    after = lab.bmcs()
+    assert {**after, 3: before[3]} == before
+
+
+def test_a_changed_configuration_touches_only_what_has_changed(lab: IpmiLab) -> None:
+    before = lab.bmcs()
+    lab.configure(range(NODES - 1), passwords={4: OTHER_PASSWORD})
+    assert eventually(lambda: len(lab.bmcs()) == NODES - 1 and lab.bmcs().get(4, before[4]) != before[4], 3)
+    lab.tells(4, "power", "status", password=OTHER_PASSWORD)
+    assert lab.ipmitool(4, "power", "status").returncode != 0
+    after = lab.bmcs()
+    assert {node for node in after if after[node] != before[node]} == {4}
+    lab.configure(range(NODES))
+    assert eventually(lambda: len(lab.bmcs()) == NODES, 3)
+
+
+def test_bmcs_wait_for_their_address(lab: IpmiLab) -> None:
+    lab.libvirtd.run(["ip", "address", "del", f"{ADDRESS}/32", "dev", "provisioning"])
+    for pid in list(lab.bmcs().values())[:2]:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.7)
+    lab.libvirtd.run(["ip", "address", "add", f"{ADDRESS}/32", "dev", "provisioning"])
+    assert eventually(lambda: len(lab.bmcs()) == NODES, 2)
+
+
+def test_nothing_outlives_those_who_started_it(lab: IpmiLab) -> None:
+    os.kill(lab.processes("nometal_bmc.ipmi_supervisor")[0], signal.SIGKILL)
+    assert eventually(lambda: not lab.bmcs(), 1)
+    assert eventually(lambda: len(lab.bmcs()) == NODES, 5)
+    everyone = lab.processes("nometal_bmc.ipmi_supervisor")
+    lab.stop_service(signal.SIGKILL)
+    assert eventually(lambda: not any(processes.status(pid) for pid in everyone), 2)
+    lab.start_service()
+    assert eventually(lambda: len(lab.bmcs()) == NODES)
+    everyone = lab.processes("nometal_bmc.ipmi_supervisor")
+    lab.stop_service()
+    assert not any(processes.status(pid) for pid in everyone)
+
+
+def resident(pid: int) -> int:
+    return int(processes.status(pid)["VmRSS"].split()[0])
+
+
+def proportional(pid: int) -> int:
+    """Its own memory and its share of what others use as well, in kB."""
+    [kilobytes] = re.findall(r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    return int(kilobytes)
