@@ -56,7 +56,7 @@ def lab(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Iterator[La
     with lab_host.start(layer="prepared", street=street) as host:
         made = Lab(host, tmp_path_factory.mktemp("lab"))
         made.specify()
-        made.play("site")
+        made.make_network()
         switch_on(made)
         yield made
 

@@ -54,6 +54,14 @@ def changes(host: LabHost, before: Snapshot) -> str:
     return snapshot.take(host).diff(before)
 
 
+def pools(host: LabHost) -> list[str]:
+    return host.run("virsh pool-list --name").stdout.split()
+
+
+def pools_of(lab: str) -> list[str]:
+    return [f"nometal-{lab}", f"nometal-{lab}-media"]
+
+
 def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(host, tmp_path)
     before = snapshot.take(host)
@@ -66,13 +74,13 @@ def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -
     done = run_playbook("site", inventory)
     assert went_well(done), done.stdout
     assert foreseen_changes(foreseen) == foreseen_changes(done)
-    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    assert pools(host) == pools_of("rehearsal")
 
     again = run_playbook("site", inventory)
     assert went_well(again, changed="0"), again.stdout
 
     host.reboot()
-    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    assert pools(host) == pools_of("rehearsal")
     after_reboot = run_playbook("site", inventory)
     assert went_well(after_reboot, changed="0"), after_reboot.stdout
 
@@ -127,7 +135,7 @@ def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
     assert went_well(run_playbook("site", first))
     assert went_well(run_playbook("site", second))
     assert went_well(run_playbook("teardown", first))
-    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-other"]
+    assert pools(host) == pools_of("other")
     assert went_well(run_playbook("site", second), changed="0")
     assert went_well(run_playbook("teardown", second))
     assert changes(host, before) == ""
@@ -159,9 +167,9 @@ def test_libvirt_that_was_stopped_is_stopped_again(host: LabHost, tmp_path: Path
     before = snapshot.take(host)
     inventory = checkout.inventory(host, tmp_path)
     assert went_well(run_playbook("site", inventory))
-    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    assert pools(host) == pools_of("rehearsal")
     host.reboot()
-    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    assert pools(host) == pools_of("rehearsal")
     assert went_well(run_playbook("teardown", inventory))
     assert changes(host, before) == ""
 
@@ -205,7 +213,7 @@ def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: Lab
     assert went_well(renamed, changed="0"), renamed.stdout
     assert "Lab renamed is not on this host" in renamed.stdout
     assert "Labs here: rehearsal" in renamed.stdout
-    assert host.run("virsh pool-list --name").stdout.split() == ["nometal-rehearsal"]
+    assert pools(host) == pools_of("rehearsal")
 
 
 def test_a_misspelt_user_is_told_and_not_made(host: LabHost, tmp_path: Path) -> None:

@@ -61,6 +61,10 @@ class Lab:
         run = checkout.run_playbook(playbook, self.inventory, *arguments)
         assert run.returncode == 0, run.stdout
 
+    def make_network(self) -> None:
+        for stage in ("host", "network"):
+            self.play(stage)
+
     @property
     def network(self) -> dict[str, Any]:
         return next(network for network in self.model["networks"] if network["role"] == "machine")

@@ -34,6 +34,10 @@ BY_THEMSELVES = {
     "/root/.cache": "a cache",
     "/root/.bash_history": "of whoever looked around",
     "/etc/.pwd.lock": "touched by whoever reads users carefully",
+    **dict.fromkeys(
+        (f"/etc/{name}-" for name in ("group", "gshadow", "passwd", "shadow")),
+        "the file from before the last change, as shadow's tools keep it",
+    ),
     "/etc/libvirt/nwfilter": "libvirt's record of its filters, with random UUIDs; they are compared as libvirt objects",
     "/etc/libvirt/qemu/*": "libvirt's record of domains and networks, likewise",
     "/etc/libvirt/storage*": "libvirt's record of pools, likewise",

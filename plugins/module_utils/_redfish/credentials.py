@@ -1,0 +1,106 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import string
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+ALPHABET = string.ascii_letters + string.digits
+LENGTH = 16  # 95 bits, and what every IPMI client takes
+N, R, P = 2**14, 8, 1  # 16 MiB and about 40 ms
+SALT_BYTES, HASH_BYTES = 16, 32
+MEMORY = 2 * 128 * N * R
+
+
+@dataclass(frozen=True)
+class Login:
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Login({self.username})"
+
+
+def read(path: Path) -> dict[str, Login]:
+    """The file that people read too: what they have changed in it counts."""
+    try:
+        return {name: Login(entry["username"], entry["password"]) for name, entry in _load(path).items()}
+    except (KeyError, TypeError) as error:
+        raise OperatorError(f"{path} lacks a username or password: add it, or remove the whole entry.") from error
+
+
+def text_of(logins: Mapping[str, Login]) -> str:
+    return _text({name: {"username": login.username, "password": login.password} for name, login in logins.items()})
+
+
+def completed(logins: Mapping[str, Login], wanted: Mapping[str, str]) -> dict[str, Login]:
+    """Those of the wanted usernames: a password that is there stays."""
+    return {
+        name: replace(logins[name], username=username) if name in logins else Login(username, new_password())
+        for name, username in wanted.items()
+    }
+
+
+def new_password() -> str:
+    return "".join(secrets.choice(ALPHABET) for _letter in range(LENGTH))
+
+
+class Hashes:
+    """The passwords' scrypt hashes. One is dear, so it is kept under a cheap digest, in a file that only root reads."""
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self._known = dict(known)
+
+    @classmethod
+    def read(cls, path: Path) -> Hashes:
+        return cls(_load(path))
+
+    def of(self, login: Login) -> str | None:
+        return self._known.get(_digest(login))
+
+    def completed(self, logins: Mapping[str, Login]) -> Hashes:
+        """With those of all logins, and no others."""
+        missing = [login for login in logins.values() if self.of(login) is None]
+        with ThreadPoolExecutor(4) as pool:  # scrypt leaves the interpreter to others meanwhile
+            new = dict(zip(map(_digest, missing), pool.map(_scrypt, missing)))
+        known = {**self._known, **new}
+        return Hashes({digest: known[digest] for digest in map(_digest, logins.values())})
+
+    def text(self) -> str:
+        return _text(self._known)
+
+
+def _digest(login: Login) -> str:
+    return hashlib.sha256(f"{login.username}:{login.password}".encode()).hexdigest()
+
+
+def _scrypt(login: Login) -> str:
+    salt = secrets.token_bytes(SALT_BYTES)
+    made = hashlib.scrypt(login.password.encode(), salt=salt, n=N, r=R, p=P, maxmem=MEMORY, dklen=HASH_BYTES)
+    return f"scrypt:{N}:{R}:{P}:{base64.b64encode(salt).decode()}:{base64.b64encode(made).decode()}"
+
+
+def _load(path: Path) -> dict:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise OperatorError(f"{path} cannot be read: {error}. Repair it, or remove it for new passwords.") from error
+
+
+def _text(value: Mapping) -> str:
+    return json.dumps(value, indent=2) + "\n"

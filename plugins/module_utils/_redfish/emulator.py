@@ -1,0 +1,251 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One lab's BMC service with all that it lives on: what there is of it, what is to be done, and doing it."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import storage_pool
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import StoragePool, StoragePoolPort
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import (
+    certificates,
+    config,
+    credentials,
+    layout,
+    secret_files,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.certificates import Certificate, Pair
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Hashes
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.secret_files import Access
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import (
+    Service,
+    fingerprint,
+    service_of,
+    software_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
+
+POOL_VERBS = ("define", "build", "start", "autostart", "stop", "delete", "undefine")
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """No secret is in it: of passwords only whose they are."""
+
+    pool: StoragePool | None = None
+    directories: tuple[str, ...] = ()
+    # Files and directories that are there, and who may do what with them.
+    access: dict[str, str] = field(default_factory=dict)
+    usernames: dict[str, str] = field(default_factory=dict)
+    ca: bool = False
+    certificate: Certificate | None = None
+    config: dict[str, Any] | None = None
+    service: Service = field(default_factory=Service)
+
+
+def desired(lab: Lab) -> Emulator:
+    return Emulator(
+        pool=lab.pool,
+        directories=tuple(str(path) for path in layout.directories(lab)),
+        access={str(path): str(access) for path, access in layout.access(lab).items()},
+        usernames=lab.usernames,
+        ca=lab.tls,
+        certificate=Certificate(lab.certificate_names) if lab.tls else None,
+        config=config.declared(lab),
+        service=Service(there=True, installed=True, running=True, serving=fingerprint(lab)),
+    )
+
+
+def plan(current: Emulator | None, wanted: Emulator | None) -> Sequence[Step]:
+    if wanted is None:
+        return [] if current is None else list(_removal(current))
+    return list(_presence(current or Emulator(), wanted))
+
+
+def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
+    yield from storage_pool.plan(current.pool, wanted.pool)
+    yield from (Step("make", path) for path in wanted.directories if path not in current.directories)
+    for path, access in current.access.items():
+        if wanted.access.get(path, access) != access:
+            yield Step("protect", path)
+    changed = {
+        "credentials": current.usernames != wanted.usernames,
+        "CA": wanted.ca and not current.ca,
+        "certificate": wanted.certificate is not None and current.certificate != wanted.certificate,
+        "configuration": current.config != wanted.config,
+    }
+    yield from (Step("write", thing) for thing, differs in changed.items() if differs)
+    if not current.service.installed:
+        yield Step("install", "service")
+    if not current.service.running or current.service.serving != wanted.service.serving:
+        yield Step("restart" if current.service.running else "start", "service")
+
+
+def _removal(current: Emulator) -> Iterator[Step]:
+    if current.service.there or current.service.running:
+        yield Step("remove", "service")
+    yield from storage_pool.plan(current.pool, None)
+    # Last: as long as it is there, the next run can tell what is still to be removed.
+    if current.directories:
+        yield Step("remove", "directory")
+
+
+class EmulatorPort:
+    """The service on this host. Without a connection to libvirt there is no pool, as far as can be seen."""
+
+    def __init__(self, lab: Lab, connection: Any) -> None:
+        self._lab = lab
+        self._service = service_of(lab)
+        self._connection = connection
+        self._pool = StoragePoolPort(connection, lab.pool) if connection else None
+
+    @property
+    def last_words(self) -> str:
+        return self._service.last_words()
+
+    def refuse_conflicts(self, *, check_mode: bool) -> None:
+        """Say what stands in the way, before anything is changed."""
+        certificates.require_cryptography()
+        _require_user(self._lab)
+        if software_of(self._lab) is None:
+            raise NotThereYetError(
+                f"The BMC software is missing in {self._lab.software}: role nometal.ipi.bmc_emulation installs it."
+            )
+        StoragePoolPort(self._connection, self._lab.pool).refuse_conflicts()
+        if not check_mode:  # which runs on hosts whose VMs are yet to come
+            self._refuse_missing_vms()
+
+    def _refuse_missing_vms(self) -> None:
+        there = {domain.UUIDString() for domain in self._connection.listAllDomains()}
+        missing = [node.name for node in self._lab.nodes if node.uuid not in there]
+        if missing:
+            raise OperatorError(f"VMs are missing, or have other UUIDs: {', '.join(missing)}. Run playbooks/nodes.yml.")
+
+    def read(self) -> Emulator | None:
+        lab = self._lab
+        pool = self._pool.read() if self._pool else None
+        if not (pool or lab.directory.exists() or self._service.is_there()):
+            return None
+        logins, hashes = credentials.read(lab.credentials), Hashes.read(lab.hashes)
+        ca = _read_pair(lab.ca_key, lab.ca)
+        return Emulator(
+            pool=pool,
+            directories=tuple(str(path) for path in layout.directories(lab) if path.is_dir()),
+            access=dict(_access_there(lab)),
+            usernames={name: login.username for name, login in logins.items()},
+            ca=lab.tls and certificates.is_good_ca(ca),
+            certificate=certificates.read(_read_pair(lab.server_key, lab.server_certificate), ca) if lab.tls else None,
+            config=config.told(_text(lab.config), logins, hashes),
+            service=self._read_service(),
+        )
+
+    def _read_service(self) -> Service:
+        return Service(
+            there=self._service.is_there(),
+            installed=self._service.is_installed(),
+            running=self._service.is_running(),
+            serving=_text(self._lab.serving).strip() or None,
+        )
+
+    def apply(self, step: Step) -> None:
+        if step.verb in POOL_VERBS and step.target == self._lab.pool.name and self._pool:
+            self._pool.apply(step)
+        elif step.verb in ("make", "protect"):
+            act = secret_files.make_directory if step.verb == "make" else secret_files.give
+            act(Path(step.target), layout.access(self._lab)[Path(step.target)])
+        elif step.verb == "write":
+            {
+                "credentials": self._write_credentials,
+                "CA": self._write_ca,
+                "certificate": self._write_certificate,
+                "configuration": self._write_config,
+            }[step.target]()
+        else:
+            {
+                "install service": self._service.install,
+                "start service": self._restart,
+                "restart service": self._restart,
+                "remove service": self._service.remove,
+                "remove directory": self._remove_directory,
+            }[str(step)]()
+
+    def _write_credentials(self) -> None:
+        logins = credentials.completed(credentials.read(self._lab.credentials), self._lab.usernames)
+        self._write(self._lab.credentials, credentials.text_of(logins))
+
+    def _write_ca(self) -> None:
+        self._write_pair(certificates.make_ca(self._lab.name), self._lab.ca_key, self._lab.ca, layout.ROOT_ONLY)
+
+    def _write_certificate(self) -> None:
+        lab = self._lab
+        ca = Pair(lab.ca_key.read_bytes(), lab.ca.read_bytes())
+        pair = certificates.make_server(lab.name, lab.certificate_names, ca)
+        self._write_pair(pair, lab.server_key, lab.server_certificate, layout.access(lab)[lab.server_key])
+
+    def _write_config(self) -> None:
+        lab = self._lab
+        logins = credentials.read(lab.credentials)
+        hashes = Hashes.read(lab.hashes).completed({name: logins[name] for name in lab.accounts})
+        self._write(lab.hashes, hashes.text())
+        self._write(lab.config, config.text_of(lab, logins, hashes))
+
+    def _restart(self) -> None:
+        self._service.restart()
+        self._write(self._lab.serving, fingerprint(self._lab) + "\n", Access("root", "root", 0o644))
+
+    def _remove_directory(self) -> None:
+        shutil.rmtree(self._lab.directory)
+        remove_empty(self._lab.home)
+
+    def _write_pair(self, pair: Pair, key: Path, certificate: Path, access: Access) -> None:
+        # The certificate last: when it is new, its key is there.
+        secret_files.write(key, pair.key, access)
+        secret_files.write(certificate, pair.certificate, Access("root", "root", 0o644))
+
+    def _write(self, path: Path, text: str, access: Access | None = None) -> None:
+        secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
+
+
+def _require_user(lab: Lab) -> None:
+    try:
+        pwd.getpwnam(lab.user)
+        grp.getgrnam(layout.group(lab))
+    except KeyError:
+        raise NotThereYetError(
+            f"User {lab.user}, or the group of the same name, is missing: role nometal.ipi.bmc_emulation makes them."
+        ) from None
+
+
+def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:
+    for path in layout.access(lab):
+        access = secret_files.access_of(path)
+        if access is not None:
+            yield str(path), access
+
+
+def _read_pair(key: Path, certificate: Path) -> Pair | None:
+    try:
+        return Pair(key.read_bytes(), certificate.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""

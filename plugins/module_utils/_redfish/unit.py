@@ -1,0 +1,69 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service as systemd runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
+
+UNIT = """\
+# Made by nometal.ipi for lab {name} and removed with it.
+[Unit]
+Description=BMCs of lab {name} (nometal.ipi)
+Wants=nometal-libvirt.target
+After=network.target libvirtd.service virtnetworkd.service virtqemud.service virtstoraged.service
+# However long libvirt or an address is missing: it is never given up.
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart={command}
+User={user}
+SupplementaryGroups=libvirt
+WorkingDirectory={state}
+Environment=HOME={state} LANG=C.UTF-8
+Restart=always
+RestartSec=200ms
+TimeoutStopSec=40
+LimitNOFILE=8192
+UMask=0022
+
+ReadWritePaths={state} {media}
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProcSubset=pid
+CapabilityBoundingSet=
+NoNewPrivileges=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RemoveIPC=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def unit_text(lab: Lab) -> str:
+    return UNIT.format(
+        name=lab.name, command=" ".join(lab.command), user=lab.user, state=lab.state, media=lab.pool.path
+    )

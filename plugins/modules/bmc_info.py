@@ -1,0 +1,84 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bmc_info
+short_description: What the BMCs of one lab say about its VMs
+version_added: 0.1.0
+description:
+  - Asks the service that M(nometal.ipi.redfish_emulator) runs for a lab about each VM, as any client would, by Redfish.
+  - VMs whose BMC speaks IPMI are listed with what is known without asking.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.bmc_service
+attributes:
+  check_mode:
+    support: full
+    description: It never changes anything.
+"""
+
+EXAMPLES = r"""
+- name: Ask the BMCs
+  nometal.ipi.bmc_info:
+    lab: demo
+  register: demo_bmcs
+
+- name: Show which VMs are on
+  ansible.builtin.debug:
+    msg: "{{ demo_bmcs.nodes | selectattr('power', 'equalto', 'On') | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+nodes:
+  description:
+    - Of each VM its BMC's address, where the credentials for it stand, and what the BMC says.
+    - C(power), C(boot) and C(media) are null for a VM whose BMC gives no answer, and C(trouble) says why.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - name: demo-worker-0
+      uuid: 6a365ade-f1ad-5831-8a4c-a2834f7fb175
+      address: https://192.168.126.1:8000/redfish/v1/Systems/6a365ade-f1ad-5831-8a4c-a2834f7fb175
+      credentials: {file: /var/lib/nometal/bmc/demo/credentials.json, key: demo-worker-0}
+      power: "On"
+      boot: {target: Hdd, enabled: Continuous, mode: UEFI}
+      media: http://192.168.126.9/boot.iso
+      trouble: ""
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.info import information
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "home": {"type": "path", "default": "/var/lib/nometal/bmc"},
+}
+
+
+def run(params: dict[str, Any]) -> dict[str, Any]:
+    return {"changed": False, "nodes": information(Path(params["home"]) / params["lab"])}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

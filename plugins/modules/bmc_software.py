@@ -1,0 +1,113 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bmc_software
+short_description: The software of the BMC services
+version_added: 0.1.0
+description:
+  - Installs what M(nometal.ipi.redfish_emulator) runs into a virtual environment of its own, which sees the
+    distribution's Python packages too. All labs share it.
+  - It is installed again when its requirements or its sources have changed, when the distribution's Python has become
+    another one, and when an installation was interrupted.
+  - pip goes by the settings of the host, such as C(/etc/pip.conf), and leaves no cache behind.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+options:
+  path:
+    description: Directory of the environment. C(/opt/*/bin) is where SELinux lets services run programs.
+    type: path
+    default: /opt/nometal/bmc
+  requirements:
+    description: What is needed from Python's package index, as in a requirements file. Required with O(state=present).
+    type: str
+  sources:
+    description: The files of the package C(nometal_bmc), text by name. Required with O(state=present).
+    type: dict
+  python:
+    description: The distribution's own Python, for which its libvirt bindings are made.
+    type: path
+    default: /usr/bin/python3
+  pip_arguments:
+    description: Further arguments of C(pip install), such as C(--no-index) and C(--find-links=/srv/wheels).
+    type: list
+    elements: str
+    default: []
+  state:
+    description: Whether it is to be there or gone.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Install the software of the BMC services
+  nometal.ipi.bmc_software:
+    requirements: "{{ lookup('ansible.builtin.file', 'requirements.txt') }}"
+    sources: "{{ dict(names | zip(texts)) }}"
+
+- name: Remove it
+  nometal.ipi.bmc_software:
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [install software]
+"""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import Recipe, Software, SoftwarePort, plan
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {
+    "path": {"type": "path", "default": "/opt/nometal/bmc"},
+    "requirements": {"type": "str"},
+    "sources": {"type": "dict"},
+    "python": {"type": "path", "default": "/usr/bin/python3"},
+    "pip_arguments": {"type": "list", "elements": "str", "default": []},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+REQUIRED = [("state", "present", ["requirements", "sources"])]
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    recipe = Recipe(
+        path=Path(params["path"]),
+        python=params["python"],
+        requirements=params["requirements"] or "",
+        sources=params["sources"] or {},
+        pip_arguments=params["pip_arguments"],
+    )
+    wanted = Software(recipe.digest) if params["state"] == "present" else None
+    return Reconciler(lambda: nullcontext(SoftwarePort(recipe)), plan).run(wanted, check_mode=check_mode)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: redfish_emulator
+short_description: The BMCs of one lab's VMs
+version_added: 0.1.0
+description:
+  - Runs one service per lab that is the BMC of each of its VMs, by Redfish or, for VMs that want it, by IPMI.
+  - Each VM has credentials of its own, and the lab has some for people, account C(operator). They are made once, and
+    stand in a file that only root reads; what the service is given is hashed. An entry removed from that file is made
+    anew by the next run, and a password edited in it becomes the one that counts.
+  - TLS is with a certificate of the lab's own CA, which stays. The certificate is made anew when addresses change, and
+    long before it ends.
+  - The service has no privileges beyond those of the group C(libvirt). systemd keeps it running, hardened; where that
+    does not run, a supervisor process does, which libvirt's network hook starts at boot.
+  - Changes of nodes, credentials and certificate reach a running service; connections stay. Only other addresses, TLS
+    switched on or off, and other software restart it.
+  - Returns when the service answers for every VM, or fails with the last words of the service.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+  - nometal.ipi.libvirt
+  - nometal.ipi.bmc_service
+options:
+  listen:
+    description:
+      - Where the service listens by Redfish, on addresses that the host has in the lab.
+      - Read are C(address) and C(port). The first is the one that clients are told.
+    type: list
+    elements: dict
+    default: []
+  tls:
+    description: Whether Redfish is by https.
+    type: bool
+    default: true
+  names:
+    description: Domain names that the certificate is to hold beside the addresses.
+    type: list
+    elements: str
+    default: []
+  nodes:
+    description:
+      - The VMs that get a BMC, as the lab model lists its nodes. They must be there.
+      - Read are C(uuid), C(vm_name) and C(bmc.address), the address that clients are told.
+        With C(bmc.protocol=ipmi), also C(bmc.host) and C(bmc.port), where the VM's IPMI BMC listens.
+    type: list
+    elements: dict
+    default: []
+  media:
+    description: What is let in as virtual media.
+    type: dict
+    suboptions:
+      max_bytes:
+        description: Largest image, in bytes.
+        type: int
+        default: 21474836480
+      timeout:
+        description: Seconds that a download may take.
+        type: int
+        default: 3600
+      ca_file:
+        description: File with the certificates to trust at image servers, rather than the host's.
+        type: path
+  user:
+    description: The system user as whom the service runs, with a group of the same name.
+    type: str
+    default: nometal-bmc
+  software:
+    description: Directory in which role nometal.ipi.bmc_emulation has installed the service's software.
+    type: path
+    default: /opt/nometal/bmc
+  state:
+    description: Whether the BMCs are to be there, or gone with their credentials, certificates and media.
+    type: str
+    choices: [present, absent]
+    default: present
+requirements:
+  - cryptography 3.4 or later for the managed host's Python, as role nometal.ipi.host_prep installs it
+"""
+
+EXAMPLES = r"""
+- name: Give two VMs their BMCs
+  nometal.ipi.redfish_emulator:
+    lab: demo
+    listen:
+      - address: 192.168.126.1
+        port: 8000
+    nodes:
+      - vm_name: demo-control-plane-0
+        uuid: 07cead2f-f762-5578-a5c9-a377314b4257
+      - vm_name: demo-worker-0
+        uuid: 6a365ade-f1ad-5831-8a4c-a2834f7fb175
+
+- name: Take them away
+  nometal.ipi.redfish_emulator:
+    lab: demo
+    state: absent
+"""
+
+RETURN = r"""
+nodes:
+  description: Of each VM where its BMC is, and where the credentials for it stand. They themselves are not returned.
+  returned: when O(state=present)
+  type: list
+  elements: dict
+  sample:
+    - name: demo-worker-0
+      uuid: 6a365ade-f1ad-5831-8a4c-a2834f7fb175
+      address: redfish-virtualmedia+https://192.168.126.1:8000/redfish/v1/Systems/6a365ade-f1ad-5831-8a4c-a2834f7fb175
+      credentials: {file: /var/lib/nometal/bmc/demo/credentials.json, key: demo-worker-0}
+ca_file:
+  description: The certificate of the lab's CA, on the managed host. Null without TLS.
+  returned: when O(state=present)
+  type: str
+  sample: /var/lib/nometal/bmc/demo/tls/ca.pem
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [write configuration]
+"""
+
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials, readiness
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import EmulatorPort, desired, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import service_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
+
+MEDIA = {
+    "max_bytes": {"type": "int", "default": 21474836480},
+    "timeout": {"type": "int", "default": 3600},
+    "ca_file": {"type": "path"},
+}
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "listen": {"type": "list", "elements": "dict", "default": []},
+    "tls": {"type": "bool", "default": True},
+    "names": {"type": "list", "elements": "str", "default": []},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+    "media": {"type": "dict", "apply_defaults": True, "options": MEDIA},
+    "user": {"type": "str", "default": "nometal-bmc"},
+    "home": {"type": "path", "default": "/var/lib/nometal/bmc"},
+    "software": {"type": "path", "default": "/opt/nometal/bmc"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    lab = lab_from(params)
+    wanted = params["state"] == "present"
+
+    @contextmanager
+    def port() -> Iterator[EmulatorPort]:
+        with connect(lab.libvirt_uri) if wanted else connection_if_any(lab) as connection:
+            opened = EmulatorPort(lab, connection)
+            if wanted:
+                opened.refuse_conflicts(check_mode=check_mode)
+            yield opened
+
+    result = Reconciler(port, plan).run(desired(lab) if wanted else None, check_mode=check_mode)
+    if wanted and not check_mode:
+        wait(lab, result["steps"])
+    return {**result, **(told(lab) if wanted else {})}
+
+
+@contextmanager
+def connection_if_any(lab: Lab) -> Iterator[Any]:
+    """A lab that was stopped half-way may have no libvirt yet, and then no pool either."""
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(connect(lab.libvirt_uri))
+        except NotThereYetError:
+            connection = None
+        yield connection
+
+
+def wait(lab: Lab, steps: list[str]) -> None:
+    service_runs_on = not {"start service", "restart service"} & set(steps)
+    if service_runs_on and "write configuration" in steps:
+        time.sleep(readiness.RELOAD_SECONDS)
+    logins = credentials.read(lab.credentials)
+    readiness.wait_until_it_answers(lab, logins, service_of(lab).last_words, each=bool(steps))
+
+
+def told(lab: Lab) -> dict[str, Any]:
+    nodes = [
+        {
+            "name": node.name,
+            "uuid": node.uuid,
+            "address": node.address,
+            "credentials": {"file": str(lab.credentials), "key": node.name},
+        }
+        for node in lab.nodes
+    ]
+    return {"nodes": nodes, "ca_file": str(lab.ca) if lab.tls else None}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""The BMCs of a lab on a host with systemd: installed, hardened, back after whatever befell it, and removed.
+
+The tests follow one another; the last two take it away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support import checkout, lab_host, snapshot
+from support.guest_lab import Lab
+from support.modules import run_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.lab_host import LabHost
+    from support.snapshot import Snapshot
+
+HOME = "/var/lib/nometal/bmc/rehearsal"
+UNIT = "nometal-bmc-rehearsal.service"
+VM = """
+<domain type='qemu'><name>{vm_name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory>
+<os><type arch='x86_64' machine='q35'>hvm</type></os>
+<devices><disk type='file' device='cdrom'><target dev='sdz' bus='sata'/><readonly/></disk></devices></domain>
+"""
+# Prints the status, or why there is none. Arguments: URL, account, and a CA file unless the system's are to be used.
+ASK = f"""
+import base64, json, ssl, sys, urllib.error, urllib.request
+url, account = sys.argv[1:3]
+login = json.load(open("{HOME}/credentials.json")).get(account, {{"username": account, "password": "wrong"}})
+secret = base64.b64encode(f"{{login['username']}}:{{login['password']}}".encode()).decode()
+request = urllib.request.Request(url, headers={{"Authorization": f"Basic {{secret}}"}} if account else {{}})
+try:
+    context = ssl.create_default_context(cafile="".join(sys.argv[3:]) or None)
+    print(urllib.request.urlopen(request, context=context, timeout=5).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+except OSError as error:
+    print(error)
+"""
+BY_OTHERS = ["package *"]  # polkit, which libvirt asks about unprivileged users
+TEARDOWN = [
+    *(str(Path(sys.executable).with_name("ansible")), "hypervisor", "--playbook-dir", str(checkout.ROOT / "playbooks")),
+    *("--module-name", "include_role", "--args", "name=nometal.ipi.bmc_emulation tasks_from=teardown"),
+    *("--extra-vars", "bmc_emulation_lab=rehearsal"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab_host.start(layer="prepared") as host:
+        made = Lab(host, tmp_path_factory.mktemp("lab"))
+        made.specify()
+        made.play("host")
+        made.play("network")
+        for node in made.model["nodes"]:
+            host.run(["virsh", "define", "/dev/stdin"], input=VM.format(**node))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def before(lab: Lab) -> Snapshot:
+    """After a reboot, for libvirt orders its VMs' devices anew then."""
+    lab.host.reboot()
+    ready = "systemctl is-active nometal-resolver.path"
+    lab.host.wait_until("the network is back", lambda: lab.host.run(ready, check=False).returncode == 0)
+    return snapshot.take(lab.host)
+
+
+@pytest.fixture(scope="module")
+def installed(lab: Lab, before: Snapshot) -> str:
+    """What Ansible has shown meanwhile, at its most talkative."""
+    return play_bmc(lab)
+
+
+def play_bmc(lab: Lab) -> str:
+    run = checkout.run_playbook("bmc", lab.inventory, "--diff", "-vvv")
+    assert run.returncode == 0, run.stdout[-4000:]
+    return run.stdout
+
+
+def changed(shown: str) -> int:
+    return sum(map(int, re.findall(r"changed=(\d+)", shown)))
+
+
+def ask(host: LabHost, url: str, account: str = "operator", *, ca: str = f"{HOME}/tls/ca.pem") -> str:
+    return host.run(["python3", "-c", ASK, url, account, ca]).stdout.strip()
+
+
+def seconds_until_it_answers(lab: Lab) -> float:
+    started = time.monotonic()
+    while ask(lab.host, url_of(lab, lab.model["nodes"][0])) != "200":
+        assert time.monotonic() < started + 20
+    return time.monotonic() - started
+
+
+def url_of(lab: Lab, node: dict[str, Any]) -> str:
+    return f"{lab.model['bmc']['url']}/redfish/v1/Systems/{node['uuid']}"
+
+
+def passwords(host: LabHost) -> dict[str, str]:
+    return {name: login["password"] for name, login in json.loads(host.read(f"{HOME}/credentials.json")).items()}
+
+
+def main_pid(host: LabHost) -> str:
+    return host.run(["systemctl", "show", "--property=MainPID", "--value", UNIT]).stdout.strip()
+
+
+@pytest.mark.usefixtures("installed")
+def test_every_node_answers_to_its_own_credentials_and_the_operators(lab: Lab) -> None:
+    one, other = lab.model["nodes"][:2]
+    assert ask(lab.host, url_of(lab, one), one["vm_name"]) == "200"
+    assert ask(lab.host, url_of(lab, one)) == "200"
+    assert ask(lab.host, url_of(lab, one), other["vm_name"]) == "404"
+    assert ask(lab.host, url_of(lab, one), "") == "401"
+    assert "CERTIFICATE_VERIFY_FAILED" in ask(lab.host, url_of(lab, one), ca="")
+    assert len(set(passwords(lab.host).values())) == len(lab.model["nodes"]) + 1
+
+
+@pytest.mark.usefixtures("installed")
+def test_bmc_info_tells_all_nodes(lab: Lab) -> None:
+    told = run_on(lab.inventory, "bmc_info", {"lab": "rehearsal"})
+    assert [node["name"] for node in told["nodes"]] == [node["vm_name"] for node in lab.model["nodes"]]
+    for node in told["nodes"]:
+        assert (node["power"], node["media"], node["trouble"]) == ("Off", None, "")
+        assert node["credentials"] == {"file": f"{HOME}/credentials.json", "key": node["name"]}
+
+
+def test_no_password_is_shown(lab: Lab, installed: str) -> None:
+    processes = lab.host.run("ps axww; systemctl show --all " + UNIT).stdout
+    logs = lab.host.run("journalctl --no-pager").stdout
+    for name, password in passwords(lab.host).items():
+        assert password not in installed + processes + logs, name
+
+
+@pytest.mark.usefixtures("installed")
+def test_nothing_is_changed_or_restarted_by_another_run(lab: Lab) -> None:
+    before = main_pid(lab.host)
+    assert changed(play_bmc(lab)) == 0
+    assert main_pid(lab.host) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_service_is_unprivileged_and_hardened(lab: Lab) -> None:
+    shown = lab.host.run(["systemd-analyze", "security", "--no-pager", UNIT]).stdout
+    [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", shown)
+    assert float(exposure) < 3, shown
+    assert lab.host.run(["ps", "-o", "user=", main_pid(lab.host)]).stdout.strip() in ("nometal-bmc", "nometal+")
+    for file in ("credentials.json", "tls/ca.key", "tls/server.key", "config.json", "hashes.json"):
+        read = lab.host.run(["setpriv", "--reuid=nobody", "--clear-groups", "cat", f"{HOME}/{file}"], check=False)
+        assert "Permission denied" in read.stderr, file
+
+
+@pytest.mark.usefixtures("installed")
+def test_it_is_back_at_once_after_a_crash(lab: Lab) -> None:
+    lab.host.run(["kill", "-KILL", main_pid(lab.host)])
+    assert seconds_until_it_answers(lab) < 2
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_next_request_works_after_a_restart_of_libvirtd(lab: Lab) -> None:
+    before = main_pid(lab.host)
+    lab.host.run("systemctl restart libvirtd")
+    assert ask(lab.host, url_of(lab, lab.model["nodes"][0])) == "200"
+    assert main_pid(lab.host) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_it_is_there_again_after_a_reboot(lab: Lab) -> None:
+    lab.host.reboot()
+    assert seconds_until_it_answers(lab) < 5
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_node_less_reaches_the_running_service(lab: Lab) -> None:
+    gone = lab.model["nodes"][-1]
+    kept, before = passwords(lab.host), main_pid(lab.host)
+    lab.specify(nodes={**specified_nodes(lab), "workers": {"count": 0}})
+    play_bmc(lab)
+    assert main_pid(lab.host) == before
+    assert ask(lab.host, url_of(lab, gone)) == "404"
+    assert passwords(lab.host) == {name: password for name, password in kept.items() if name != gone["vm_name"]}
+
+
+def specified_nodes(lab: Lab) -> dict[str, Any]:
+    text = (lab.inventory / "group_vars/all/lab.yml").read_text(encoding="utf-8")
+    nodes: dict[str, Any] = yaml.safe_load(text)["lab_spec"]["nodes"]
+    return nodes
+
+
+@pytest.mark.usefixtures("installed")
+def test_teardown_leaves_nothing(lab: Lab, before: Snapshot) -> None:
+    for expected in (True, False):
+        command = [*TEARDOWN, "--inventory", str(lab.inventory)]
+        run = subprocess.run(command, check=False, text=True, capture_output=True)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert ("| CHANGED" in run.stdout) is expected, run.stdout
+    left = snapshot.take(lab.host).diff(before, without=BY_OTHERS)
+    assert not left, left
