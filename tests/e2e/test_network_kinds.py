@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import guest, guest_lab, lab_host
 from support.guest_lab import BMC_PORT, ECHO_PORT, Lab
+from support.modules import run_on
 from support.street import OUTSIDE, Street
 
 if TYPE_CHECKING:
@@ -40,15 +41,26 @@ def host(street: Street) -> Iterator[LabHost]:
 
 
 @pytest.fixture(scope="module")
-def labs(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Lab]:
-    """Both made, the host started anew, and guests in both."""
+def made(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Lab]:
+    """Both made, the second one with VMs and BMCs, and the host started anew: nothing is on a bridge."""
     directory: Path = tmp_path_factory.mktemp("labs")
     dual, six = Lab(host, directory), Lab(host, directory)
     dual.specify(name="dual", machine_network=DUAL, provisioning_network=PROVISIONING)
     dual.make_network()
     six.specify(name="six", machine_network=SIX)
-    six.make_network()
+    for stage in ("host", "network", "nodes", "bmc"):
+        six.play(stage)
     host.reboot()
+    return dual, six
+
+
+@pytest.fixture(scope="module")
+def labs(made: tuple[Lab, Lab], host: LabHost) -> tuple[Lab, Lab]:
+    """Guests in both, instead of VMs, and the port of the BMCs free for what stands for them."""
+    dual, six = made
+    host.run("systemctl stop nometal-bmc-six")
+    for node in six.model["nodes"]:
+        host.run(["virsh", "undefine", "--nvram", "--remove-all-storage", node["vm_name"]])
     dual.switch_on_node("control-plane-0", network=dual.network["name"])
     dual.switch_on_node("worker-0")
     pool = [f"192.168.126.{number}" for number in POOL] + [f"fd2e:6f44:5dd8::{number:x}" for number in POOL]
@@ -56,6 +68,16 @@ def labs(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, 
     six.switch_on_node("control-plane-0")
     six.switch_on("bootstrap", BOOTSTRAP_MAC, [f"fd2e:6f44:5dd9::{number:x}" for number in POOL])
     return dual, six
+
+
+def test_bmcs_answer_by_ipv6_while_all_vms_are_off(made: tuple[Lab, Lab], host: LabHost) -> None:
+    _dual, six = made
+    gateway = six.network["addresses"][0]["gateway"]
+    connect = ["timeout", "2", "bash", "-c", f"</dev/tcp/{gateway}/{BMC_PORT}"]
+    host.wait_until("the BMCs are reached", lambda: host.run(connect, check=False).returncode == 0)
+    assert "NO-CARRIER" in host.run("ip link show dev sixmetal").stdout
+    told = run_on(six.inventory, "bmc_info", {"lab": "six"})
+    assert [(node["power"], node["trouble"]) for node in told["nodes"]] == [("Off", "")] * len(six.model["nodes"])
 
 
 def test_machines_of_both_ip_versions_find_what_they_need(labs: tuple[Lab, Lab]) -> None:

@@ -207,6 +207,8 @@ class BmcLab:
     def start_service(self) -> None:
         """Start it as its own user, and wait until it answers."""
         user = [f"--reuid={SERVICE_USER}", f"--regid={SERVICE_USER}", f"--groups={grp.getgrnam('libvirt').gr_gid}"]
+        # The checkout and its virtualenv may lie where only root may look.
+        user += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
         command = ["setpriv", *user, sys.executable, "-m", "nometal_bmc", f"{DIRECTORY}/config.json"]
         with (self.directory / "service.log").open("ab") as log:
             environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}

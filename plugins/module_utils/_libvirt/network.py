@@ -105,6 +105,7 @@ class Health:
     bridge: str = "up"
     """Or down, or gone."""
     missing_addresses: tuple[str, ...] = ()
+    """Or there, and of no use."""
     dnsmasq: bool = True
 
 
@@ -119,7 +120,7 @@ class Network:
     """None: it is stopped."""
     autostart: bool = True
     hook: bool = True
-    """Puts running guests back on the bridge, whoever restarts the network."""
+    """Puts running guests back on the bridge and makes its IPv6 address usable, whoever restarts the network."""
     noted_ports: tuple[str, ...] = ()
     """They were on the bridge when an interrupted run of ours stopped the network."""
     stale_leases: tuple[Lease, ...] = ()

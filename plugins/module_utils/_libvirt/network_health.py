@@ -37,7 +37,7 @@ def health_of(name: str, live: str) -> Health:
     shown = json.loads(run("ip", "-json", "address", "show", "dev", running.bridge))[0]
     return Health(
         bridge="up" if "UP" in shown["flags"] else "down",
-        missing_addresses=_missing(running.addresses, shown["addr_info"]),
+        missing_addresses=_missing(running.addresses, _usable(shown)),
         dnsmasq=not xml.has_dnsmasq(live) or _command_of(_pid(name)) == "dnsmasq",
     )
 
@@ -47,8 +47,10 @@ def bring_up(bridge: str) -> None:
 
 
 def add_address(address: str, bridge: str) -> None:
-    # As long as IPv6 looks for duplicates, which takes ports on the bridge, dnsmasq cannot use the address.
+    # As long as IPv6 looks for duplicates, which takes ports on the bridge, nobody can use the address. One that is
+    # there does so until it is removed.
     details = ["nodad"] if ":" in address else ["broadcast", "+"]
+    run("ip", "address", "flush", "dev", bridge, "to", str(ipaddress.ip_interface(address).ip))
     run("ip", "address", "add", address, *details, "dev", bridge)
 
 
@@ -66,6 +68,11 @@ def impostor(name: str) -> str:
     """What has the number of a dnsmasq that died. libvirt would end it, thinking that it is the dnsmasq."""
     command = _command_of(_pid(name))
     return "" if command in ("", "dnsmasq") else f"{command} (pid {_pid(name)})"
+
+
+def _usable(shown: dict[str, Any]) -> list[dict[str, Any]]:
+    """On a bridge without carrier, an IPv6 address that looks for duplicates never ends to."""
+    return [item for item in shown["addr_info"] if not ("NO-CARRIER" in shown["flags"] and item.get("tentative"))]
 
 
 def _missing(wanted: Iterable[str], there: Iterable[dict[str, Any]]) -> tuple[str, ...]:

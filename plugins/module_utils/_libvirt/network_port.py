@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_conflicts as conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_health as health
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_leases as leases
@@ -161,7 +162,7 @@ class NetworkPort:
 
     def _start(self) -> None:
         try:
-            self._network().create()
+            self._create(self._network())
         except libvirt.libvirtError as error:
             if not self._ran_as:
                 raise
@@ -172,9 +173,13 @@ class NetworkPort:
 
     def _run_as_before(self) -> None:
         network = self._connection.networkDefineXML(self._ran_as)
-        network.create()
+        self._create(network)
         reconnect(self._note.read(), network.bridgeName())
         self._note.forget()
+
+    def _create(self, network: Any) -> None:
+        network.create()
+        run(str(self._hook.path), self._name, "started")  # which libvirt has done, unless it does not know the hook
 
     def _reconnect_ports(self) -> None:
         reconnect(self._note.read(), self._wanted().bridge)

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is plugged into a network's bridge, and comes back when the bridge was made anew."""
+"""What a network's bridge has when it was made anew: what was plugged in, and IPv6 addresses that can be used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ HOOK_TEXT = """\
 #!/usr/bin/python3
 # Made by nometal.ipi and removed with its network.
 # libvirt makes a network's bridge anew when it starts the network, and leaves running guests unplugged: this plugs
-# those back in that were on it, unless they are plugged in elsewhere by now.
+# those back in that were on it, unless they are plugged in elsewhere by now. It also ends IPv6's search for duplicates
+# of the host's addresses: as long as that lasts, without a port on the bridge for ever, nobody can use them.
 import glob
 import os
 import subprocess
@@ -40,10 +41,18 @@ def taps():
                 yield from (target.get("dev") for target in interface.findall("target"))
 
 
+def ip(*words):
+    return subprocess.run(["ip", *words], check=False, stdout=subprocess.PIPE, universal_newlines=True).stdout
+
+
 if sys.argv[1:] == [NETWORK, "started"] and os.path.isdir(f"/sys/class/net/{{BRIDGE}}/bridge"):
+    shown = ip("-6", "-oneline", "address", "show", "dev", BRIDGE, "scope", "global", "tentative")
+    for address in [line.split()[3] for line in shown.splitlines()]:
+        ip("address", "delete", address, "dev", BRIDGE)
+        ip("address", "add", address, "nodad", "dev", BRIDGE)
     for tap in taps():
         if os.path.exists(f"/sys/class/net/{{tap}}") and not os.path.exists(f"/sys/class/net/{{tap}}/master"):
-            subprocess.run(["ip", "link", "set", "dev", tap, "master", BRIDGE], check=False)
+            ip("link", "set", "dev", tap, "master", BRIDGE)
 """
 
 

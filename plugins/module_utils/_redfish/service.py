@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LAST_LINES = 15
 PROCESS_EXIT = "98e322203f7a4ed290d09fe03c09fe15"
 """systemd's MESSAGE_ID for the end of a service's process."""
+SYSTEM_BUS = Path("/run/dbus/system_bus_socket")
 STOPPING_SECONDS = 40  # the service lets running requests end
 HOOK = """\
 #!/bin/sh
@@ -75,11 +76,11 @@ class Systemd:
 
     def install(self) -> None:
         files.write_whole(self._file, self.definition(), 0o644)
-        run("systemctl", "daemon-reload")
-        run("systemctl", "enable", "--quiet", self._unit)
+        run("systemctl", "enable", "--quiet", self._unit)  # has systemd read the file, too
 
     def restart(self) -> None:
-        run("systemctl", "daemon-reload")  # a run killed just before may have written the file
+        if self._property("NeedDaemonReload") == "yes":  # a run killed just before may have written the file
+            run("systemctl", "daemon-reload")
         run("systemctl", "restart", self._unit)
 
     def remove(self) -> None:
@@ -140,7 +141,9 @@ class Supervised:
         return ""
 
     def _hook(self) -> str:
-        command = [str(self._program), str(self._lab.directory), self._lab.user, *self._lab.command]
+        # libvirt asks polkit about users other than root, over the system bus; without one it would refuse them.
+        user = self._lab.user if SYSTEM_BUS.exists() else "root"
+        command = [str(self._program), str(self._lab.directory), user, *self._lab.command]
         return HOOK.format(name=self._lab.name, command=shlex.join(command))
 
     def _stop(self) -> None:

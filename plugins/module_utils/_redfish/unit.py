@@ -16,7 +16,7 @@ UNIT = """\
 Description=BMCs of lab {name} (nometal.ipi)
 Wants=nometal-libvirt.target
 After=network.target libvirtd.service virtnetworkd.service virtqemud.service virtstoraged.service
-# However long libvirt or an address is missing: it is never given up.
+# However long libvirt is missing: it is never given up.
 StartLimitIntervalSec=0
 
 [Service]

@@ -448,6 +448,37 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
     assert not run(libvirtd, made)["changed"]
 
 
+def test_the_host_can_use_its_ipv6_address_while_nothing_is_plugged_in(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    ask = ["dig", "+short", "+tcp", "+time=2", "+tries=2", "@fd00:126::1", "api.demo.test", "AAAA"]
+
+    def answers() -> bool:
+        tentative = libvirtd.run(["ip", "address", "show", "dev", "nm-demo", "scope", "global", "tentative"]).stdout
+        return "inet6" not in tentative and libvirtd.run(ask, check=False).stdout == "fd00:126::5\n"
+
+    assert answers()
+    virsh(libvirtd, "net-destroy", "nometal-demo")
+    virsh(libvirtd, "net-start", "nometal-demo")
+    assert answers()
+    assert not run(libvirtd, made)["changed"]
+
+    for change in ("delete", "add"):
+        libvirtd.run(["ip", "address", change, "fd00:126::1/64", "dev", "nm-demo"])
+    assert not answers()
+    foreseen = run(libvirtd, made, check_mode=True)["steps"]
+    assert run(libvirtd, made)["steps"] == foreseen == ["add address fd00:126::1/64"]
+    assert answers()
+
+    dispatcher = libvirtd.path(str(DISPATCHER))
+    dispatcher.chmod(0o644)
+    virsh(libvirtd, "net-destroy", "nometal-demo")
+    assert run(libvirtd, made)["steps"] == ["start nometal-demo"]
+    dispatcher.chmod(0o755)
+    assert answers()
+    assert not run(libvirtd, made)["changed"]
+
+
 def test_what_is_not_ours_is_neither_changed_nor_removed_unless_it_is_adopted(libvirtd: PrivateLibvirtd) -> None:
     theirs = (
         "<network><name>nometal-demo</name><bridge name='nm-demo'/><ip address='192.168.9.1' prefix='24'/></network>"

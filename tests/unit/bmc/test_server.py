@@ -11,15 +11,7 @@ from nometal_bmc import server
 from nometal_bmc.settings import Config, Listen, Media, Tls
 
 
-def test_the_wait_for_an_address_has_an_end(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(server, "BIND_SECONDS", 0.05)
-    monkeypatch.setattr(server, "BIND_PAUSE", 0.01)
-    with pytest.raises(server.NotServing, match=r"Cannot listen at 192\.0\.2\.77 port 8000: Cannot assign"):
-        server.Server(current(Listen("192.0.2.77", 8000)))
-    assert caplog.text.count("This host has no address 192.0.2.77 yet") == 1
-
-
-def test_another_fault_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_it_cannot_listen_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: object) -> None:
         raise PermissionError(13, "Permission denied")
 

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nometal_bmc import passwords
 from nometal_bmc.sections import ConfigError, Section, whole
@@ -77,8 +77,7 @@ def load(path: Path | str) -> Config:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     try:
-        with whole(value, "the file") as section:
-            config = _config(section)
+        config = whole(value, "the file", _config)
         _check(config)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
@@ -90,30 +89,28 @@ def _config(file: Section) -> Config:
     return Config(
         lab=file.take("lab", str),
         libvirt_uri=file.take("libvirt_uri", str),
-        listen=tuple(Listen(_address(entry), _port(entry)) for entry in file.objects("listen")),
-        tls=None if tls is None else _tls(tls),
-        systems=tuple(System(_uuid(entry), entry.take("name", str)) for entry in file.objects("systems")),
-        accounts=tuple(_account(entry) for entry in file.objects("accounts")),
-        media=_media(media),
+        listen=file.each("listen", lambda entry: Listen(_address(entry), _port(entry))),
+        tls=None if tls is None else whole(tls, "tls", _tls),
+        systems=file.each("systems", lambda entry: System(_uuid(entry), entry.take("name", str))),
+        accounts=file.each("accounts", _account),
+        media=whole(media, "media", _media),
         state=Path(file.take("state", str)),
-        ipmi=tuple(_ipmi(entry) for entry in file.objects("ipmi")) if "ipmi" in file.left else (),
+        ipmi=file.each("ipmi", _ipmi) if "ipmi" in file.left else (),
     )
 
 
-def _tls(value: dict[str, Any]) -> Tls:
-    with whole(value, "tls") as section:
-        return Tls(Path(section.take("certificate", str)), Path(section.take("key", str)))
+def _tls(section: Section) -> Tls:
+    return Tls(Path(section.take("certificate", str)), Path(section.take("key", str)))
 
 
-def _media(value: dict[str, Any]) -> Media:
-    with whole(value, "media") as section:
-        ca_file = section.take_or_none("ca_file", str)
-        return Media(
-            directory=Path(section.take("directory", str)),
-            max_bytes=section.take("max_bytes", int),
-            timeout=section.take("timeout", int),
-            ca_file=None if ca_file is None else Path(ca_file),
-        )
+def _media(section: Section) -> Media:
+    ca_file = section.take_or_none("ca_file", str)
+    return Media(
+        directory=Path(section.take("directory", str)),
+        max_bytes=section.take("max_bytes", int),
+        timeout=section.take("timeout", int),
+        ca_file=None if ca_file is None else Path(ca_file),
+    )
 
 
 def _account(entry: Section) -> Account:

@@ -55,7 +55,9 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._give(None)
-        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        # For want of an error, uvicorn would close once more, and asyncio's TLS fail at an answer that is on its way.
+        super().connection_lost(exc or ConnectionResetError())
         self.gone.set_result(None)
 
     def data_received(self, data: bytes) -> None:

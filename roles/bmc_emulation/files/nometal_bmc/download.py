@@ -121,7 +121,7 @@ class Reply:
 def opened(source: Source, method: str, deadline: Deadline) -> Iterator[Reply]:
     """Ask for the source, wherever it redirects to, and refuse every answer but 200."""
     url, login = source.url, source.login
-    for _ in range(REDIRECTS + 1):
+    for _hop in range(REDIRECTS + 1):
         with _exchange(url, login, source.trust, method, deadline) as response:
             target = response.getheader("Location") if response.status in REDIRECTING else None
             if target is None:

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 __all__ = ["ConfigError", "Section", "whole"]
 
@@ -33,7 +32,7 @@ class Section:
         if key not in self.left:
             raise ConfigError(f"{self.where}: {key} is missing")
         value = self.left.pop(key)
-        if type(value) is not kind:  # not isinstance: True is no number here
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):  # True is no number here
             raise ConfigError(f"{self.where}: {key} must be of type {kind.__name__}, not {type(value).__name__}")
         return value
 
@@ -48,15 +47,13 @@ class Section:
             raise ConfigError(f"{self.where}: {key} must be a list of texts")
         return values
 
-    def objects(self, key: str) -> Iterator[Section]:
-        for at, value in enumerate(self.take(key, list)):
-            with whole(value, f"{key}[{at}]") as section:
-                yield section
+    def each(self, key: str, read: Callable[[Section], T]) -> tuple[T, ...]:
+        return tuple(whole(value, f"{key}[{at}]", read) for at, value in enumerate(self.take(key, list)))
 
 
-@contextmanager
-def whole(value: Any, where: str) -> Iterator[Section]:
+def whole(value: Any, where: str, read: Callable[[Section], T]) -> T:
     section = Section(value, where)
-    yield section
+    result = read(section)
     if section.left:
         raise ConfigError(f"{where}: unknown: {', '.join(sorted(section.left))}")
+    return result

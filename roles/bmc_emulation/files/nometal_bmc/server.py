@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import signal
 import socket
-import time
 from email.utils import formatdate
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,10 +29,10 @@ __all__ = ["NotServing", "Server"]
 
 LOG = logging.getLogger(__name__)
 TICK_SECONDS = 0.5
-BIND_SECONDS, BIND_PAUSE = 60.0, 0.5
 GRACE_SECONDS = 30.0
 BACKLOG = 512
 UNACKNOWLEDGED_MS = 30_000
+IP_FREEBIND = 15  # Linux's, which Python's socket does not name; for IPv6 as well
 IPV6 = ":"
 
 
@@ -110,18 +108,10 @@ def _signals(current: CurrentConfig) -> asyncio.Event:
 
 
 def _bound(listen: Listen) -> socket.socket:
-    """The address may come up only after the service: wait for it, but not for ever."""
-    deadline, told = time.monotonic() + BIND_SECONDS, False
-    while True:
-        try:
-            return _listener(listen)
-        except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL or time.monotonic() > deadline:
-                raise NotServing(f"Cannot listen at {listen.address} port {listen.port}: {error.strerror}") from error
-        if not told:
-            LOG.warning("This host has no address %s yet; waiting up to %d s for it", listen.address, BIND_SECONDS)
-            told = True
-        time.sleep(BIND_PAUSE)
+    try:
+        return _listener(listen)
+    except OSError as error:
+        raise NotServing(f"Cannot listen at {listen.address} port {listen.port}: {error.strerror}") from error
 
 
 def _listener(listen: Listen) -> socket.socket:
@@ -131,6 +121,8 @@ def _listener(listen: Listen) -> socket.socket:
         # Connections have these from their listener: one whose other side takes nothing ends, even in closing.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # The address may come up only after the service.
+        listener.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
         listener.bind((listen.address, listen.port))
         listener.listen(BACKLOG)
     except OSError:
