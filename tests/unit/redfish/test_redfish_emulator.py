@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import certificates, config, credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import certificates, config, credentials, service
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.certificates import Certificate
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Hashes, Login
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import Emulator, desired, plan
@@ -128,7 +128,11 @@ def test_a_half_made_one_is_removed_and_its_directory_last() -> None:
     assert steps(half, None) == ["remove service", "remove directory"]
 
 
-def test_a_change_of_listen_or_tls_needs_a_restart_and_one_of_nodes_does_not() -> None:
+def test_a_change_of_listen_or_tls_needs_a_restart_and_one_of_nodes_does_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(service, "SYSTEM_BUS", tmp_path)
+
     def serving(**changed: Any) -> str | None:
         return desired(lab(**changed)).service.serving
 
