@@ -95,15 +95,15 @@ def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
     return re.findall(r"^hypervisor .* changed=(\d+)", run.stdout, re.MULTILINE)
 
 
-# Of the tasks that change something, one third is interrupted when it has ended, another in its middle: after one task
+# Of the tasks that change something, one fifth is interrupted when it has ended, another in its middle: after one task
 # is where the next begins. Whoever changes a stage runs them all once, with every_nth(1, ...).
 def test_killed_after_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    points = interruption.every_nth(3, interruption.changing_tasks)
+    points = interruption.every_nth(5, interruption.changing_tasks, first=4)
     assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points) == ""
 
 
 def test_killed_in_the_middle_of_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    points = interruption.every_nth(3, interruption.changing_tasks, first=2)
+    points = interruption.every_nth(5, interruption.changing_tasks, first=2)
     assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points, during=True) == ""
 
 
@@ -116,7 +116,7 @@ def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path) 
     teardown = interruption.Playbook(
         lambda host: checkout.command("teardown", checkout.inventory(host, tmp_path)), directory=checkout.ROOT
     )
-    points = interruption.every_nth(3, interruption.changing_tasks, first=1)
+    points = interruption.every_nth(5, interruption.changing_tasks, first=1)
     assert interruption.interrupt_everywhere(teardown, lab, points=points) == ""
 
 
