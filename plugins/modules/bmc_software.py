@@ -98,7 +98,9 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         pip_arguments=params["pip_arguments"],
     )
     wanted = Software(recipe.digest) if params["state"] == "present" else None
-    return Reconciler(lambda: nullcontext(SoftwarePort(recipe)), plan).run(wanted, check_mode=check_mode)
+    port = SoftwarePort(recipe)
+    port.refuse_conflicts()
+    return Reconciler(lambda: nullcontext(port), plan).run(wanted, check_mode=check_mode)
 
 
 def main() -> None:

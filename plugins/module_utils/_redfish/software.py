@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "nometal_bmc"
 DIGEST = "digest"
+PARTS = {"bin", "include", "lib", "lib64", "share", "pyvenv.cfg", "cache", DIGEST}
 LAST_LINES = 15
 # It fails when the distribution's Python has become another one since.
 ASK = f"import pathlib, sys, {PACKAGE}; print(pathlib.Path(sys.prefix, '{DIGEST}').read_text())"
@@ -61,6 +62,20 @@ class SoftwarePort:
         self._recipe = recipe
         self._path = recipe.path
         self._mark = recipe.path / DIGEST
+
+    def refuse_conflicts(self) -> None:
+        """What is not ours is neither replaced nor removed."""
+        if not self._path.is_absolute():
+            raise OperatorError(f"path is {self._path}: an absolute path is right, such as /opt/nometal/bmc.")
+        if self._path.exists() and not self._may_be_ours():
+            raise OperatorError(f"{self._path} is there and is no BMC software: name a directory of its own.")
+        strange = [name for name in self._recipe.sources if Path(name).name != name]
+        if strange:
+            raise OperatorError(f"sources: {', '.join(strange)}: file names without a directory are right.")
+
+    def _may_be_ours(self) -> bool:
+        """Empty, or some of an environment: an installation may have been interrupted at any point."""
+        return self._path.is_dir() and {entry.name for entry in self._path.iterdir()} <= PARTS
 
     def read(self) -> Software | None:
         return Software(self._installed()) if self._path.exists() else None

@@ -74,12 +74,24 @@ def test_what_was_killed_is_made_afresh_and_pip_is_quoted_when_it_fails(
         patched.setattr(SoftwarePort, "_install_package", raise_interrupt)
         with pytest.raises(KeyboardInterrupt):
             steps(path)
-    (path / "half-installed").touch()
+    (path / "lib/half-installed").touch()
     assert steps(path, check_mode=True) == INSTALL
     with pytest.raises(OperatorError, match=r"(?s)bmc_emulation_pip_arguments.*No matching distribution"):
         steps(path, requirements="there-is-no-such-thing==1\n")
-    assert not (path / "half-installed").exists()
+    assert not (path / "lib/half-installed").exists()
 
 
 def raise_interrupt(_port: SoftwarePort) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_what_is_not_ours_stays(tmp_path: Path, state: str) -> None:
+    (tmp_path / "passwd").write_text("precious")
+    with pytest.raises(OperatorError, match="name a directory of its own"):
+        steps(tmp_path, state=state)
+    with pytest.raises(OperatorError, match="an absolute path is right"):
+        steps(tmp_path.relative_to("/"), state=state)
+    with pytest.raises(OperatorError, match=r"sources: \.\./evil\.py: file names without a directory"):
+        steps(tmp_path / "new", sources={"../evil.py": ""}, state=state)
+    assert [path.name for path in tmp_path.iterdir()] == ["passwd"]
