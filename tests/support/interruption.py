@@ -103,7 +103,8 @@ def run(
     playbook: Playbook, host: LabHost, at: Task | None = None, *, during: bool = False
 ) -> tuple[int, str, list[Task]]:
     """One run: exit code (-9 when killed), output, tasks."""
-    with tempfile.TemporaryDirectory() as directory:
+    # What is being killed may still write there for a moment.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         record = Path(directory) / "tasks"
         record.touch()
         # A killed run clears nothing away.
