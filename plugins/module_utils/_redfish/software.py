@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 PACKAGE = "nometal_bmc"
 DIGEST = "digest"
-PARTS = {"bin", "include", "lib", "lib64", "share", "pyvenv.cfg", "cache", DIGEST}
+# .gitignore: of Python 3.13 and later.
+PARTS = {"bin", "include", "lib", "lib64", "share", "pyvenv.cfg", ".gitignore", "cache", DIGEST}
 LAST_LINES = 15
 # It fails when the distribution's Python has become another one since.
 ASK = f"import pathlib, sys, {PACKAGE}; print(pathlib.Path(sys.prefix, '{DIGEST}').read_text())"
