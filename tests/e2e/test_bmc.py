@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support import checkout, lab_host, snapshot
+from support.failures import ending
 from support.guest_lab import Lab
 from support.modules import run_on
 
@@ -203,6 +204,6 @@ def test_teardown_leaves_nothing(lab: Lab, before: Snapshot) -> None:
         command = [*TEARDOWN, "--inventory", str(lab.inventory)]
         run = subprocess.run(command, check=False, text=True, capture_output=True)
         assert run.returncode == 0, run.stdout + run.stderr
-        assert ("| CHANGED" in run.stdout) is expected, run.stdout
+        assert ("| CHANGED" in run.stdout) is expected, ending(run.stdout)
     left = snapshot.take(lab.host).diff(before, without=BY_OTHERS)
     assert not left, left

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from support import checkout, lab_host, stranger
 from support.checkout import run_playbook
+from support.failures import ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,7 +80,7 @@ def test_a_dead_libvirtd_is_brought_back(host: LabHost, tmp_path: Path) -> None:
     """That is work for host_prep and no blocker."""
     stranger.stop_libvirt(host)
     run = run_playbook("site", checkout.inventory(host, tmp_path))
-    assert run.returncode == 0, run.stdout
+    assert run.returncode == 0, ending(run.stdout)
     first, second = run.stdout.split("PLAY [Prepare the host]")
     assert finding(first, "libvirt").startswith("warning ")
     assert finding(second, "libvirt").startswith("ok ")
@@ -92,7 +93,7 @@ def test_a_kvm_that_cannot_run_a_guest_is_enough_for_a_rehearsal_only(host: LabH
     rehearsal = run_playbook("doctor", checkout.inventory(host, tmp_path))
     if lies and finding(rehearsal.stdout, "kvm").startswith("ok "):
         return
-    assert rehearsal.returncode == 0, rehearsal.stdout
+    assert rehearsal.returncode == 0, ending(rehearsal.stdout)
     assert finding(rehearsal.stdout, "kvm").startswith("warning ")
 
     real: dict[str, Any] = {**INSTALL, "nodes": {"control_plane": {"count": 3, **REAL_SIZE}}}

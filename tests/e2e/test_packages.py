@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import checkout, lab_host, processes, stranger
 from support.checkout import run_playbook
+from support.failures import ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ def test_a_power_cut_while_packages_are_unpacked_is_repaired_by_the_next_run(bar
     bare.kill()
 
     repaired = run_playbook("host", inventory)
-    assert repaired.returncode == 0, repaired.stdout
+    assert repaired.returncode == 0, ending(repaired.stdout)
     assert bare.run("dpkg --audit").stdout == ""
 
 
@@ -65,13 +66,13 @@ def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost,
     stranger.define_vm(bare)
     bare.run(f"apt-get install -qq --yes --no-install-recommends {SOMEBODYS_PROGRAM}", timeout=300)
     kept = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
-    assert kept.returncode == 0, kept.stdout
+    assert kept.returncode == 0, ending(kept.stdout)
     assert "libvirt and its packages stay for VMs that are not a lab's: mine" in kept.stdout
     assert "libvirt-daemon-system" in packages(bare)
 
     bare.run("virsh undefine mine")
     removed = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
-    assert removed.returncode == 0, removed.stdout
+    assert removed.returncode == 0, ending(removed.stdout)
     assert packages(bare) == before | needed_by_somebodys_program(bare) | {"libjansson4"}
     assert bare.run("ls /var/lib/nometal", check=False).stdout == ""
 

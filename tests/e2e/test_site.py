@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import checkout, interruption, lab_host, snapshot, stranger
 from support.checkout import run_playbook
+from support.failures import ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,25 +68,25 @@ def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -
     before = snapshot.take(host)
 
     foreseen = run_playbook("site", inventory, "--check", "--diff")
-    assert went_well(foreseen), foreseen.stdout
+    assert went_well(foreseen), ending(foreseen.stdout)
     assert "define nometal-rehearsal" in foreseen.stdout
     assert changes(host, before) == ""
 
     done = run_playbook("site", inventory)
-    assert went_well(done), done.stdout
+    assert went_well(done), ending(done.stdout)
     assert foreseen_changes(foreseen) == foreseen_changes(done)
     assert pools(host) == pools_of("rehearsal")
 
     again = run_playbook("site", inventory)
-    assert went_well(again, changed="0"), again.stdout
+    assert went_well(again, changed="0"), ending(again.stdout)
 
     host.reboot()
     assert pools(host) == pools_of("rehearsal")
     after_reboot = run_playbook("site", inventory)
-    assert went_well(after_reboot, changed="0"), after_reboot.stdout
+    assert went_well(after_reboot, changed="0"), ending(after_reboot.stdout)
 
     removed = run_playbook("teardown", inventory)
-    assert went_well(removed), removed.stdout
+    assert went_well(removed), ending(removed.stdout)
     assert changes(host, before) == ""
     assert went_well(run_playbook("teardown", inventory), changed="0")
 
@@ -210,7 +211,7 @@ def test_an_inventory_without_hypervisors_is_an_error(tmp_path: Path, playbook: 
 def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: LabHost, tmp_path: Path) -> None:
     assert went_well(run_playbook("site", checkout.inventory(host, tmp_path)))
     renamed = run_playbook("teardown", checkout.inventory(host, tmp_path, name="renamed"))
-    assert went_well(renamed, changed="0"), renamed.stdout
+    assert went_well(renamed, changed="0"), ending(renamed.stdout)
     assert "Lab renamed is not on this host" in renamed.stdout
     assert "Labs here: rehearsal" in renamed.stdout
     assert pools(host) == pools_of("rehearsal")
@@ -257,7 +258,7 @@ def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHo
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        assert went_well(run), run.stdout
+        assert went_well(run), ending(run.stdout)
 
 
 def test_it_works_under_ansible_runner(host: LabHost, short_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from support import checkout, guest
+from support.failures import ending
 from support.street import OUTSIDE, OUTSIDE_V6, house_address_v6
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
@@ -59,7 +60,7 @@ class Lab:
 
     def play(self, playbook: str, *arguments: str) -> None:
         run = checkout.run_playbook(playbook, self.inventory, *arguments)
-        assert run.returncode == 0, run.stdout
+        assert run.returncode == 0, ending(run.stdout)
 
     def make_network(self) -> None:
         for stage in ("host", "network"):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Union
 
 from support import lab_ssh, lab_trees, processes, sandbox, wheels
 from support.cache import cache_dir
+from support.failures import CommandFailed
 from support.sandbox import Sandbox, SandboxError
 from support.street import Street, house_address
 
@@ -95,7 +96,7 @@ class LabHost:
         )
         if check and done.returncode != 0:
             shown = command if isinstance(command, str) else shlex.join(command)
-            raise CommandFailed(f"{self.name}: {shown}\nended with {done.returncode}\n{done.stdout}{done.stderr}")
+            raise CommandFailed(f"{self.name}: {shown}", done.returncode, done.stdout + done.stderr)
         return done
 
     def read(self, path: str) -> str:
@@ -112,7 +113,7 @@ class LabHost:
         with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
             subprocess.run(unpack, stdin=packing.stdout, check=True)
         if packing.returncode != 0:
-            raise CommandFailed(f"{source} could not be read whole: tar ended with {packing.returncode}.")
+            raise CommandFailed(shlex.join(pack), packing.returncode, f"{source} could not be read whole.")
 
     def reboot(self) -> None:
         """As an operator does it: services are stopped. Returns when the host is ready again."""
@@ -189,10 +190,6 @@ class LabHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.destroy()
-
-
-class CommandFailed(Exception):  # noqa: N818 - reads as a sentence in `pytest.raises(CommandFailed)`
-    """A command in a lab host ended with an error."""
 
 
 def start(  # noqa: PLR0913 - by keyword, and mostly left out

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support import processes, sandbox
+from support.failures import CommandFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 KIND = "nometal-ipi-libvirtd"
 INIT = Path(__file__).with_name("private_libvirtd_init.py")
 READY_SECONDS = 60
-
-
-class CommandFailed(Exception):  # noqa: N818 - reads as a sentence in `pytest.raises(CommandFailed)`
-    """A command beside the private libvirtd ended with an error."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class PrivateLibvirtd:
             self.command(command), check=False, timeout=timeout, text=True, capture_output=True, input=input
         )
         if check and done.returncode != 0:
-            raise CommandFailed(f"{shlex.join(command)}\nended with {done.returncode}\n{done.stdout}{done.stderr}")
+            raise CommandFailed(shlex.join(command), done.returncode, done.stdout + done.stderr)
         return done
 
     def kill(self) -> None:

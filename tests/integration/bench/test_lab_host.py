@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import lab_host
-from support.lab_host import CommandFailed
+from support.failures import CommandFailed
 from support.street import OUTSIDE, Street
 
 if TYPE_CHECKING:

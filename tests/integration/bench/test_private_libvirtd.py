@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import libvirt
 import pytest
 from support import private_libvirtd
-from support.private_libvirtd import CommandFailed
+from support.failures import CommandFailed
 
 if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd
