@@ -17,6 +17,8 @@ description:
     NVRAM and the password of a console. So does what others have added to a VM.
   - A VM's metadata in libvirt name its owner. One without, or with another owner, is never touched and cannot be
     adopted.
+  - A VM that somebody has undefined is made again around its disks, as long as their files show for which VM they were
+    made. On a file system without extended attributes they do not, and then such disks are refused.
   - Disks are thin. They grow, those of running VMs while they run, and never shrink. One that is no longer declared is
     taken out of its VM and kept in the pool. Disks are destroyed with O(state=absent), O(exclusive) and O(recreate)
     only.
@@ -30,14 +32,15 @@ attributes:
   check_mode:
     description:
       - Changes nothing and reports what would be changed, also on a host where nothing is installed yet.
-      - A network, a bridge or a storage pool that is missing is a warning, for an earlier task may be about to make it.
+      - A network, a bridge or a storage pool that is missing or not started is a warning, for an earlier task may be
+        about to make or start it.
 options:
   owner:
     description: Whose the VMs are, such as the lab's name. Lower case letters, digits and inner hyphens.
     type: str
     required: true
   pool:
-    description: libvirt storage pool of the disks. Required for VMs with disks.
+    description: libvirt storage pool of the disks, whose volumes are files. Required for VMs with disks.
     type: str
   vms:
     description:
@@ -48,13 +51,11 @@ options:
     default: []
     suboptions:
       vm_name:
-        description: Name of the VM.
+        description: Name of the VM, up to 200 letters, digits, dots, hyphens and underscores.
         type: str
         required: true
       name:
-        description:
-          - Name of the host that the VM stands for. It follows from O(vms[].vm_name), and may be given as
-            well.
+        description: Name of the host that the VM stands for, in lower case. By default O(vms[].vm_name).
         type: str
       uuid:
         description:
@@ -62,10 +63,10 @@ options:
             refused.
         type: str
       vcpus:
-        description: Number of virtual CPUs.
+        description: Number of virtual CPUs, 255 at most.
         type: int
       memory_mib:
-        description: Memory in MiB.
+        description: Memory in MiB, 64 at least.
         type: int
       cpu_mode:
         description:
@@ -98,7 +99,7 @@ options:
         type: bool
         default: false
       disks:
-        description: The disks. The first one is the root disk.
+        description: The disks, 20 at most. The first one is the root disk.
         type: list
         elements: dict
         default: []
@@ -107,7 +108,7 @@ options:
             description: Name of the volume. By default, the VM's name with the disk's number and format.
             type: str
           size_bytes:
-            description: Size, in bytes.
+            description: Size in bytes, a multiple of 512 from 1 MiB to 64 TiB.
             type: int
             required: true
           format:
@@ -129,7 +130,7 @@ options:
             description: Whether the disk says that it rotates. Only V(scsi) and V(sata) can say so.
             type: bool
       nics:
-        description: The network cards.
+        description: The network cards, 32 at most. Each is plugged into a network or a bridge.
         type: list
         elements: dict
         default: []
@@ -139,7 +140,7 @@ options:
             type: str
             required: true
           network:
-            description: libvirt network that it is plugged into.
+            description: libvirt network that it is plugged into. It must be started.
             type: str
           bridge:
             description: Bridge of the host that it is plugged into.
@@ -161,10 +162,14 @@ options:
         description: MAC address that the host boots from. By default, that of the card that is first in the boot order.
         type: str
       root_device_hints:
-        description: How the installer knows the root disk. By default, by the serial number of the first disk.
+        description:
+          - How the installer knows the root disk, by C(deviceName), C(hctl), C(model), C(vendor), C(serialNumber),
+            C(minSizeGigabytes), C(wwn) or C(rotational). By default, by the serial number of the first disk.
         type: dict
       bmc:
-        description: Where the VM's BMC is.
+        description:
+          - Where the VM's BMC is, with C(protocol), C(host), C(port) and C(address). Only C(address), its URL, has a
+            meaning here.
         type: dict
       role:
         description: What the host is for. It has no meaning here, and may be given as well.
@@ -195,12 +200,14 @@ options:
     description:
       - Whether a disk that cannot become as declared is destroyed and made anew, with nothing in it. Such a disk is
         larger than declared, or has another format. It is refused for a running VM.
+      - Of role node_vms, this is C(node_vms_recreate).
     type: bool
     default: false
   state:
     description:
       - Whether the VMs are to be there, or gone. V(absent) powers them off, and removes them with their NVRAM, their
-        TPM's state, all disks that were made for them, and the log of their console; and nothing else.
+        TPM's state, all disks that were made for them, the log of their console and what libvirt has left of runs that
+        ended with the host's own; and nothing else.
     type: str
     choices: [present, absent]
     default: present
@@ -306,20 +313,24 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import refuse_owner
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import (
+    names_of,
+    problems_of,
+    problems_of_owner,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_port import Request, VmPort
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import (
     boot_mac,
     console_of,
     fleet_from,
-    problems_of,
+    plain_uuid,
     root_device_hints,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
@@ -396,9 +407,9 @@ def request_from(params: dict[str, Any]) -> Request:
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    refuse_owner(params["owner"])
     request, present = request_from(params), params["state"] == "present"
-    declared = problems_of(params["vms"], params["pool"]) if present else []
+    declared = problems_of_owner(params["owner"])
+    declared += problems_of(params["vms"], params["pool"]) if present else names_of(params["vms"])
     seen: dict[str, Any] = {"warnings": [], "former": [], "pending": {}}
 
     @contextmanager
@@ -406,7 +417,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         try:
             with connect(params["libvirt_uri"]) as connection:
                 opened = VmPort(connection, request)
-                seen["warnings"] = refuse([*declared, *opened.problems()], check_mode=check_mode)
+                seen["warnings"] = refuse(declared, opened.problems(), check_mode=check_mode)
                 seen.update(former=opened.former(), pending=opened.pending())
                 yield opened
                 opened.finish()
@@ -421,12 +432,14 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     return result
 
 
-def refuse(problems: Sequence[Problem], *, check_mode: bool) -> list[str]:
-    """What is no reason to refuse is returned: warnings."""
+def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, check_mode: bool) -> list[str]:
+    """What is no reason to refuse is returned: warnings. What is wrong anywhere is not measured against this host."""
+    known = {(problem.vm, problem.key) for problem in declared}
+    problems = [*declared, *(problem for problem in measured if (problem.vm, problem.key) not in known)]
     passing = [problem for problem in problems if check_mode and problem.may_pass]
-    wrong = [str(problem) for problem in problems if problem not in passing]
+    wrong = [f"- {problem}" for problem in problems if problem not in passing]
     if wrong:
-        raise OperatorError("Nothing was changed. " + "; ".join(wrong) + ".")
+        raise OperatorError("\n".join(["Nothing was changed, because of this:", *dict.fromkeys(wrong)]))
     return [f"Nothing would be made yet: {problem}." for problem in passing]
 
 
@@ -434,7 +447,7 @@ def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
     return {
         "name": item["name"] or item["vm_name"],
         "vm_name": item["vm_name"],
-        "uuid": item["uuid"],
+        "uuid": plain_uuid(item["uuid"]),
         "boot_mac": boot_mac(item),
         "boot_mode": BOOT_MODES[item["firmware"]],
         "root_device_hints": root_device_hints(item),

@@ -30,7 +30,7 @@ LOWEST_PORT = 1024  # the BMC service runs unprivileged
 PORT = Whole(LOWEST_PORT, HIGHEST_PORT, "port")
 MEMORY = kinds.size_between("128MiB", "16TiB")
 DISK_SIZE = kinds.size_between("16MiB", "64TiB")
-VCPUS = Whole(1, 512)
+VCPUS = Whole(1, 255)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
@@ -142,14 +142,16 @@ def _disk_element(disk: Disk, path: str, target: str, order: str) -> Any:
 
 
 def _free_target(devices: Any, bus: str) -> str:
-    used = {target.get("dev") for target in devices.iterfind("disk/target")} | {KEPT_FREE if bus == "sata" else ""}
+    used = {xml.CDROM, *(target.get("dev") for target in devices.iterfind("disk/target"))}
+    if bus == "sata":
+        used.add(KEPT_FREE)
     return next(name for name in _targets(bus) if name not in used)
 
 
 def _targets(bus: str) -> Iterator[str]:
     if bus == "nvme":
         return (f"nvme{number}n1" for number in count())
-    return (TARGETS[bus] + letter for letter in ascii_lowercase)
+    return (TARGETS[bus] + "".join(letters) for many in (1, 2) for letters in product(ascii_lowercase, repeat=many))
 
 
 def _edit_nics(root: Any, devices: Any, vm: Vm) -> None:

@@ -19,6 +19,9 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+BUILT_MODE = 0o711
+"""As libvirt makes a pool's directory."""
+
 
 @dataclass(frozen=True)
 class StoragePool:
@@ -83,7 +86,7 @@ class StoragePoolPort:
             return
         pool = self._connection.storagePoolLookupByUUIDString(self._desired.uuid)
         {
-            "build": pool.build,
+            "build": lambda: _build(pool),
             "start": pool.create,
             "autostart": lambda: pool.setAutostart(1),
             "stop": pool.destroy,
@@ -141,6 +144,17 @@ def _xml_of(pool: StoragePool) -> str:
 def _contents(directory: Path) -> list[Path]:
     # A file system that is mounted there has this from the start.
     return [entry for entry in directory.iterdir() if entry.name != "lost+found"]
+
+
+def _build(pool: Any) -> None:
+    """The directory; libvirt makes that of an idle pool only."""
+    if not pool.isActive():
+        pool.build()
+        return
+    directory = Path(_path_of(pool))
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(BUILT_MODE)
+    pool.refresh()  # of what was in it, nothing is left
 
 
 def _delete(path: str) -> None:

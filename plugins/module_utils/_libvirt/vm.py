@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 """Left to us when the VM is made, and as it is from then on."""
+POOL_KINDS = ("dir", "fs", "netfs")
+"""Storage pools whose volumes are files."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Vm:
     """Or else it is gone with its next power-off: somebody has undefined it while it ran."""
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
+
+    @property
+    def known_as(self) -> str:
+        """What its disks are marked with."""
+        return f"{self.owner} {self.uuid}"
 
 
 @dataclass(frozen=True)

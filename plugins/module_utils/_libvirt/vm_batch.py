@@ -45,7 +45,7 @@ class Batch:
             if not isinstance(error, (OperatorError, OSError, libvirt.libvirtError)):
                 raise error
         if errors:
-            raise OperatorError("; ".join(f"{step}: {_words(error)}" for step, error in errors.items()))
+            raise OperatorError("\n".join(f"{step}: {_words(error)}" for step, error in errors.items()))
 
 
 def _words(error: BaseException) -> str:

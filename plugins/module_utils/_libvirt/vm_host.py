@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.kvm import (
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.domain_xml import Mark
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Volume
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import POOL_KINDS, Volume
 
 try:
     import libvirt
@@ -35,6 +37,7 @@ PATIENCE = 30.0
 QCOW2_HEADER = 72
 QCOW2_SIZE = slice(24, 32)
 LINKS = Path("/sys/class/net")
+NOTE = "trusted.nometal.ipi.vm"  # only root can read or write it
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,15 @@ class Pool:
     active: bool = True
     free_bytes: int = 0
     volumes: Mapping[str, Volume] = field(default_factory=dict)
+    made_for: Mapping[str, str] = field(default_factory=dict)
+    """By volume, the VM that it was made for, as far as its file can tell. It outlives the VM."""
+    kind: str = "dir"
+    lost: bool = False
+    """Whether somebody has removed its directory."""
+
+    @property
+    def usable(self) -> bool:
+        return self.active and self.kind in POOL_KINDS and not self.lost
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,8 @@ class Capabilities:
 class Host:
     domains: Mapping[str, Domain]
     pool: Pool | None
-    networks: frozenset[str]
+    networks: Mapping[str, bool]
+    """Whether each of them is started."""
     bridges: frozenset[str]
     memory_mib: int
     capabilities: Mapping[tuple[str, str], Capabilities] = field(default_factory=dict)
@@ -127,12 +140,25 @@ def pool_named(connection: Any, name: str | None, volumes: set[str]) -> Pool | N
     pool = next((found for found in connection.listAllStoragePools() if found.name() == name), None)
     if pool is None:
         return None
-    directory = xml.parsed(pool.XMLDesc()).findtext("target/path", default="")
-    if not pool.isActive():
-        return Pool(pool.name(), directory, active=False)
+    root = xml.parsed(pool.XMLDesc())
+    directory = root.findtext("target/path", default="")
+    found = Pool(
+        name=pool.name(),
+        directory=directory,
+        active=bool(pool.isActive()),
+        kind=root.get("type"),
+        lost=not Path(directory).is_dir(),
+    )
+    if not found.usable:
+        return found
     _refresh(pool)
     there = [volume for volume in pool.listAllVolumes() if volume.name() in volumes]
-    return Pool(pool.name(), directory, True, pool.info()[3], {item.name(): _volume(item) for item in there})
+    return replace(
+        found,
+        free_bytes=pool.info()[3],
+        volumes={volume.name(): _volume(volume) for volume in there},
+        made_for={volume.name(): _made_for(volume.path()) for volume in there},
+    )
 
 
 def _refresh(pool: Any) -> None:
@@ -152,6 +178,19 @@ def _refreshed(pool: Any, *, last_try: bool) -> bool:
     return True
 
 
+def note_made_for(path: str, vm: str) -> None:
+    """Where files cannot carry such a note, a disk whose VM has vanished is not known again, and stays."""
+    with suppress(OSError):
+        os.setxattr(path, NOTE, vm.encode())
+
+
+def _made_for(path: str) -> str:
+    try:
+        return os.getxattr(path, NOTE).decode()
+    except OSError:
+        return ""
+
+
 def _volume(volume: Any) -> Volume:
     root = xml.parsed(volume.XMLDesc())
     image, size = root.find("target/format").get("type"), int(root.findtext("capacity"))
@@ -165,8 +204,8 @@ def _size_in_header(path: str) -> int:
         return int.from_bytes(file.read(QCOW2_HEADER)[QCOW2_SIZE], "big")
 
 
-def networks(connection: Any) -> frozenset[str]:
-    return frozenset(network.name() for network in connection.listAllNetworks())
+def networks(connection: Any) -> dict[str, bool]:
+    return {network.name(): bool(network.isActive()) for network in connection.listAllNetworks()}
 
 
 def bridges() -> frozenset[str]:

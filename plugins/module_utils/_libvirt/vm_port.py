@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Callable
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_edit as edit
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import firmware, vm_host, vm_rules
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import vm_leftovers as leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import AUTO, Fleet, pending
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_batch import Batch
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import Domain, Host, Pool
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import console_of
 
 try:
     import libvirt
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
     from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
-NVRAM = "/var/lib/libvirt/qemu/nvram"
 VOLUME = (
     "<volume><name>{name}</name><capacity>{size}</capacity><allocation>0</allocation>"
     "<target><format type='{format}'/>{compat}</target></volume>"
@@ -164,7 +163,7 @@ class VmPort:
         else:
             root = edit.new(name, vm, choices)
         if xml.mark_of(root).firmware != vm.firmware:
-            _forget_nvram(name)
+            leftovers.forget_nvram(name)
         self._connection.defineXML(edit.edit(root, vm, choices))
 
     def _create_disk(self, name: str) -> None:
@@ -172,6 +171,8 @@ class VmPort:
         compat = COMPAT.get(volume.format, "")
         text = VOLUME.format(name=name, size=volume.size_bytes, format=volume.format, compat=compat)
         self._connection.storagePoolLookupByName(self._pool().name).createXML(text)
+        owning = next(vm for vm in self._request.wanted.vms.values() if any(disk.name == name for disk in vm.disks))
+        vm_host.note_made_for(self._path(name), owning.known_as)
 
     def _recreate_disk(self, name: str) -> None:
         self._connection.storageVolLookupByPath(self._path(name)).delete()
@@ -195,10 +196,9 @@ class VmPort:
         if domain.isActive():
             domain.destroy()
         self._delete_disks(known)
-        console = Path(console_of(name))
-        for log in console.parent.glob(f"{console.name}*"):  # virtlogd has kept older ones beside it
-            log.unlink()
-        _forget_nvram(name)
+        leftovers.forget_console(name)
+        leftovers.forget_nvram(name)
+        leftovers.forget_runs(name, self._connection.listDomainsID)
         if known.persistent:
             domain.undefineFlags(
                 libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
@@ -208,10 +208,11 @@ class VmPort:
             )
 
     def _delete_disks(self, domain: Domain) -> None:
-        for pool in self._doomed:
-            if pool.name == domain.mark.pool:
-                for name in pool.volumes.keys() & set(domain.mark.disks):
-                    self._connection.storageVolLookupByPath(f"{pool.directory}/{name}").delete()
+        for pool in (pool for pool in self._doomed if pool.name == domain.mark.pool):
+            for name in pool.volumes.keys() & set(domain.mark.disks):
+                self._connection.storageVolLookupByPath(f"{pool.directory}/{name}").delete()
+            if not pool.active:
+                leftovers.unlink(path for path in Path(pool.directory).glob("*") if path.name in domain.mark.disks)
 
     def _domain(self, name: str) -> Any:
         return self._connection.lookupByName(name)
@@ -219,9 +220,3 @@ class VmPort:
 
 def _is_as(host: Host, name: str, vm: Vm) -> bool:
     return name in host.domains and vm_host.vm_of(host.domains[name], host.directory, vm) == vm
-
-
-def _forget_nvram(name: str) -> None:
-    """Also what a former VM of this name has left: with the keys of another firmware, secure boot is none."""
-    for ending in ("fd", "qcow2"):
-        Path(NVRAM, f"{name}_VARS.{ending}").unlink(missing_ok=True)

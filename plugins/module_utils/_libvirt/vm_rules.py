@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import gib
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.storage import REHEARSAL_LEAST
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import AUTO
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import AUTO, POOL_KINDS
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import is_wrong, network_name
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
 
 if TYPE_CHECKING:
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import Capabilities, Host, Pool
 
 LISTED = 5
+NETWORK_MAKER = "role nometal.ipi.lab_network (playbooks/network.yml)"
+POOL_STARTER = "role nometal.ipi.host_prep (playbooks/host.yml) starts the lab's"
+RECREATE = "`recreate: true` (of role node_vms: -e node_vms_recreate=true)"
 
 
 def strangers(host: Host, names: Iterable[str], owner: str | None) -> Iterator[Problem]:
@@ -28,12 +34,14 @@ def strangers(host: Host, names: Iterable[str], owner: str | None) -> Iterator[P
         if domain and domain.mark.owner != owner:
             whose = f"{domain.mark.owner}'s" if domain.mark.owner else "somebody's"
             text = f"is not {owner}'s but {whose}, so it is neither changed nor removed: choose another name, "
-            yield Problem(name, f"{text}or remove it yourself")
+            yield Problem(name, "vm_name", f"{text}or remove it yourself")
 
 
 def stopped_pools(pools: Iterable[Pool]) -> Iterator[Problem]:
-    for pool in (pool for pool in pools if not pool.active):
-        yield Problem("", f"storage pool {pool.name} is not started, so its disks cannot be removed: start it first")
+    """The files of a mere directory are there all the same."""
+    for pool in (pool for pool in pools if not pool.active and pool.kind != "dir"):
+        hint = f"`virsh pool-start {pool.name}` starts it"
+        yield Problem("", "pool", f"{pool.name} is not started, so the disks in it cannot be removed: {hint}")
 
 
 def problems(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:
@@ -60,57 +68,63 @@ def _identity(host: Host, name: str, vm: Vm) -> Iterator[Problem]:
     for domain in host.domains.values():
         if domain.name == name:
             if domain.uuid != vm.uuid and domain.mark.owner == vm.owner:
-                yield Problem(name, f"has uuid {domain.uuid} and keeps it: `state: absent` first, with its disks")
+                text = f"is {vm.uuid}, and the VM has {domain.uuid} and keeps it: declare that, or remove the VM first"
+                yield Problem(name, "uuid", text)
             if domain.mark.owner == vm.owner and domain.mark.disks and domain.mark.pool != vm.pool:
-                yield Problem(name, f"has its disks in pool {domain.mark.pool}, not {vm.pool}: disks do not move")
+                text = f"is {vm.pool}, and the VM has its disks in {domain.mark.pool}: disks do not move"
+                yield Problem(name, "pool", text)
             continue
         if domain.uuid == vm.uuid:
-            yield Problem(name, f"its uuid {vm.uuid} is VM {domain.name}'s: give it another, or remove that VM")
+            yield Problem(name, "uuid", f"{vm.uuid} is VM {domain.name}'s: give it another, or remove that VM")
 
 
 def _macs(host: Host, wanted: Fleet, name: str) -> Iterator[Problem]:
     """VMs that are wanted get theirs at the same time, and may swap them."""
     for domain in (domain for domain in host.domains.values() if domain.name not in wanted.vms):
         for mac in (nic.mac for nic in wanted.vms[name].nics if nic.mac in domain.macs):
-            yield Problem(name, f"its MAC {mac} is VM {domain.name}'s: give it another, or remove that VM")
+            yield Problem(name, "nics", f"MAC {mac} is VM {domain.name}'s: give it another, or remove that VM")
 
 
 def _networks(host: Host, name: str, vm: Vm) -> Iterator[Problem]:
-    hint = "role nometal.ipi.lab_network makes it"
     for nic in vm.nics:
-        if nic.network and nic.network not in host.networks:
-            yield Problem(name, f"network {nic.network} is missing: {hint}", may_pass=True)
-        if nic.bridge and nic.bridge not in host.bridges:
-            yield Problem(name, f"bridge {nic.bridge} is missing: {hint}", may_pass=True)
+        if nic.network and not is_wrong(nic.network, network_name):
+            if nic.network not in host.networks:
+                text = f"network {nic.network} is missing: {NETWORK_MAKER} makes it"
+                yield Problem(name, "nics", text, may_pass=True)
+            elif not host.networks[nic.network]:
+                hint = f"{NETWORK_MAKER} starts the lab's, and `virsh net-start {nic.network}` any"
+                yield Problem(name, "nics", f"network {nic.network} is not started: {hint}", may_pass=True)
+        if nic.bridge and nic.bridge not in host.bridges and not is_wrong(nic.bridge, kinds.interface_name):
+            yield Problem(name, "nics", f"bridge {nic.bridge} is missing: {NETWORK_MAKER} makes it", may_pass=True)
 
 
 def _hardware(host: Host, name: str, vm: Vm) -> Iterator[Problem]:
     kind = domain_type(host, name, vm)
     if vm.domain_type == "kvm" and host.kvm_failure:
-        yield Problem(name, f"domain_type: kvm cannot be had: {host.kvm_failure}")
+        yield Problem(name, "domain_type", f"kvm cannot be had: {host.kvm_failure}")
         return
     # What is there as declared was measured when it was made, and is not measured again.
     offered = host.capabilities.get((vm.machine, kind))
     if offered and offered.refusal:
-        yield Problem(name, f"machine {vm.machine} of type {kind} cannot be had: {offered.refusal}")
+        yield Problem(name, "machine", f"{vm.machine} of type {kind} cannot be had: {offered.refusal}")
         return
     if offered:
-        yield from (Problem(name, text) for text in _lacking(offered, vm, kind))
+        yield from (Problem(name, *lack) for lack in _lacking(offered, vm, kind))
     if (vm.firmware, vm.machine) in host.firmware and not host.firmware[vm.firmware, vm.machine]:
-        text = f"firmware {vm.firmware}: no descriptor in /usr/share/qemu/firmware offers it for {vm.machine}"
-        yield Problem(name, f"{text}; install OVMF (package ovmf or edk2-ovmf), or take another firmware")
+        text = f"no descriptor in /usr/share/qemu/firmware offers {vm.firmware} for {vm.machine}"
+        yield Problem(name, "firmware", f"{text}; install OVMF (package ovmf or edk2-ovmf), or take another firmware")
 
 
-def _lacking(offered: Capabilities, vm: Vm, kind: str) -> Iterator[str]:
+def _lacking(offered: Capabilities, vm: Vm, kind: str) -> Iterator[tuple[str, str]]:
     for bus in sorted({disk.bus for disk in vm.disks} - offered.buses):
         right = ", ".join(sorted(offered.buses & {"scsi", "virtio", "sata"}))
-        yield f"this libvirt has no disks on the bus {bus}; {right} are right"
+        yield "disks", f"this libvirt has none on the bus {bus}; {right} are right"
     if vm.cpu_mode not in {AUTO, *offered.cpu_modes}:
-        yield f"cpu_mode {vm.cpu_mode} cannot be had with type {kind}; {', '.join(sorted(offered.cpu_modes))} can"
+        yield "cpu_mode", f"{vm.cpu_mode} cannot be had with type {kind}; {', '.join(sorted(offered.cpu_modes))} can"
     if vm.tpm and not offered.tpm:
-        yield "tpm: this host emulates none; install swtpm"
+        yield "tpm", "this host emulates none; install swtpm"
     if vm.vcpus > offered.most_vcpus:
-        yield f"vcpus: {vm.vcpus} are more than the {offered.most_vcpus} that machine {vm.machine} can have"
+        yield "vcpus", f"{vm.vcpus} are more than the {offered.most_vcpus} that machine {vm.machine} can have"
 
 
 def _memory(host: Host, wanted: Fleet) -> Iterator[Problem]:
@@ -119,46 +133,74 @@ def _memory(host: Host, wanted: Fleet) -> Iterator[Problem]:
     over = [name for name, total in zip(wanted.vms, sums) if total > host.memory_mib]
     alone = [name for name, vm in wanted.vms.items() if vm.memory_mib > host.memory_mib]
     for name in alone:
-        yield Problem(name, f"{wanted.vms[name].memory_mib} MiB are more than the host's {host.memory_mib} MiB")
+        text = f"{wanted.vms[name].memory_mib} MiB are more than the host's {host.memory_mib} MiB"
+        yield Problem(name, "memory_mib", text)
     if over and not alone:
         total = sum(vm.memory_mib for vm in wanted.vms.values())
         text = f"the VMs need {total} MiB together, and the host has {host.memory_mib} MiB"
-        yield Problem(_listed(over), f"{text}: less memory, fewer VMs, or a larger host")
+        yield Problem(_listed(over), "memory_mib", f"{text}: less memory, fewer VMs, or a larger host")
 
 
 def _disks(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:
     pool = host.pool
-    if pool is None or not pool.active:
+    if pool is None or not pool.usable:
         if wanted.volumes:
-            yield _no_pool(wanted, pool)
+            yield from _no_pool(wanted, pool)
         return
     for name in wanted.vms:
         yield from _disks_of(host, pool, wanted, name, recreate=recreate)
     yield from _room(pool, wanted)
 
 
-def _no_pool(wanted: Fleet, pool: Pool | None) -> Problem:
-    name = next(vm.pool for vm in wanted.vms.values())
+def _no_pool(wanted: Fleet, pool: Pool | None) -> Iterator[Problem]:
+    [name] = {vm.pool for vm in wanted.vms.values()}
     if pool is None:
-        return Problem("", f"storage pool {name} is missing: role nometal.ipi.host_prep makes it", may_pass=True)
-    return Problem("", f"storage pool {name} is not started: `virsh pool-start {name}`", may_pass=True)
+        text = f"{name} is missing: role nometal.ipi.host_prep (playbooks/host.yml) makes the lab's"
+        yield Problem("", "pool", text, may_pass=True)
+    elif pool.kind not in POOL_KINDS:
+        yield Problem("", "pool", f"{name} is of the type {pool.kind}; {', '.join(POOL_KINDS)} are right")
+    elif pool.lost:
+        text = f"{name} has lost its directory {pool.directory}: role nometal.ipi.host_prep (playbooks/host.yml) makes "
+        yield Problem("", "pool", f"{text}the lab's anew", may_pass=True)
+    else:
+        hint = f"{POOL_STARTER}, and `virsh pool-start {name}` any"
+        yield Problem("", "pool", f"{name} is not started: {hint}", may_pass=True)
 
 
 def _disks_of(host: Host, pool: Pool, wanted: Fleet, name: str, *, recreate: bool) -> Iterator[Problem]:
-    domain = host.domains.get(name)
-    for disk in (disk.name for disk in wanted.vms[name].disks):
-        there, declared = pool.volumes.get(disk), wanted.volumes[disk]
+    domain, vm = host.domains.get(name), wanted.vms[name]
+    for number, disk in enumerate(disk.name for disk in vm.disks):
+        there, declared, at = pool.volumes.get(disk), wanted.volumes[disk], f"disks[{number}]"
         if there is None:
             continue
-        if domain is None or disk not in domain.mark.disks:
-            text = f"disk {disk} exists in pool {pool.name} and is not this VM's: remove it, or name the disk otherwise"
-            yield Problem(name, text)
+        if (domain is None or disk not in domain.mark.disks) and not _is_left_from(host, pool, vm, disk):
+            yield Problem(name, at, _is_of_others(host, pool, disk))
         elif not (there.half_made or there.can_become(declared)):
-            text = f"disk {disk} is {there.format} of {there.size_bytes} bytes, and disks only grow"
+            text = f"{disk} is {there.format} of {there.size_bytes} bytes, and disks only grow"
+            key = f"{at}.size_bytes" if there.format == declared.format else f"{at}.format"
             if not recreate:
-                yield Problem(name, f"{text}: declare it so, or lose what it holds with `recreate: true`")
-            elif domain.live is not None:
-                yield Problem(name, f"{text}: power the VM off by its BMC before the disk is made anew")
+                yield Problem(name, key, f"{text}: declare it so, or lose what it holds with {RECREATE}")
+            elif domain and domain.live is not None:
+                yield Problem(name, key, f"{text}: power the VM off by its BMC before the disk is made anew")
+
+
+def _is_left_from(host: Host, pool: Pool, vm: Vm, disk: str) -> bool:
+    """Somebody has undefined the VM, and its disk still says that it was made for it."""
+    return pool.made_for.get(disk) == vm.known_as and not list(_users_of(host, pool, disk))
+
+
+def _is_of_others(host: Host, pool: Pool, disk: str) -> str:
+    users = ", ".join(_users_of(host, pool, disk))
+    if users:
+        return f"{disk} in pool {pool.name} is in use by VM {users}: name this disk otherwise, or remove that VM"
+    there = f"{disk} exists in pool {pool.name}, and nothing shows that it is this VM's"
+    return f"{there}: erase it with `virsh vol-delete --pool {pool.name} {disk}`, or name this disk otherwise"
+
+
+def _users_of(host: Host, pool: Pool, disk: str) -> Iterator[str]:
+    for domain in host.domains.values():
+        if xml.own_disks(domain.root, pool.directory, [disk]):
+            yield domain.name
 
 
 def _room(pool: Pool, wanted: Fleet) -> Iterator[Problem]:
@@ -168,7 +210,8 @@ def _room(pool: Pool, wanted: Fleet) -> Iterator[Problem]:
     if pool.free_bytes < needed:
         names = [name for name, vm in wanted.vms.items() if any(grow[disk.name] > 0 for disk in vm.disks)]
         text = f"{gib(pool.free_bytes)} are free in pool {pool.name} ({pool.directory}), and new disks need "
-        yield Problem(_listed(names), f"{text}{gib(needed)} to begin with: free some space, or mount a larger one")
+        text += f"{gib(needed)} to begin with: free some space, or mount a larger one"
+        yield Problem(_listed(names), "disks", text)
 
 
 def _size_now(pool: Pool, name: str) -> int:

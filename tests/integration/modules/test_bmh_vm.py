@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ PREPARATION = f"""
 virsh pool-define-as {POOL} dir --target {DIRECTORY} && virsh pool-build {POOL} && virsh pool-start {POOL} &&
 ip link add baremetal type bridge && ip link set baremetal up &&
 echo '<network><name>{POOL}</name><bridge name="nm-demo"/></network>' | virsh net-define /dev/stdin &&
-virsh net-start {POOL}
+virsh net-start {POOL} && echo '<network><name>down</name></network>' | virsh net-define /dev/stdin
 """
 
 
@@ -106,7 +107,7 @@ def refused(libvirtd: PrivateLibvirtd, *vms: dict[str, Any], **others: Any) -> s
 
 
 def everything(libvirtd: PrivateLibvirtd) -> str:
-    places = f"/etc/libvirt/qemu {DIRECTORY} /var/lib/libvirt/qemu/nvram /var/log/libvirt/qemu/*console*"
+    places = f"/etc/libvirt/qemu {DIRECTORY} /var/lib/libvirt/qemu /var/log/libvirt/qemu/*console*"
     return libvirtd.run(["sh", "-c", f"ls -lR {places} 2>/dev/null; cat /etc/libvirt/qemu/*.xml"], check=False).stdout
 
 
@@ -181,6 +182,7 @@ def test_acceptance(libvirtd: PrivateLibvirtd) -> None:
     assert "demo-1" not in left
     assert "demo-2_VARS.fd" in left
     assert not make(libvirtd, **gone)["changed"]
+    libvirtd.path("/var/lib/libvirt/qemu/domain-99-demo-2").mkdir()  # it ran when the host went down
     assert make(libvirtd, owner="demo", state="absent")["steps"] == ["remove demo-2"]
     assert "demo-2" not in everything(libvirtd)
 
@@ -243,6 +245,30 @@ def test_what_the_bmc_and_others_have_made_stays(libvirtd: PrivateLibvirtd) -> N
     assert after == expected
 
 
+def test_one_that_was_undefined_is_made_again_around_its_disks(libvirtd: PrivateLibvirtd) -> None:
+    two = vm(1, disks=[disk(1), disk(1, 1, format="raw", name="demo-1-1.raw")])
+    make(libvirtd, **arguments(two))
+    held = libvirtd.path(f"{DIRECTORY}/demo-1-1.raw")
+    with held.open("r+b") as file:
+        file.write(b"what it held")
+    domain(libvirtd).undefine()
+    assert steps(libvirtd, two) == ["define demo-1"]
+    assert held.read_bytes()[:12] == b"what it held"
+
+    domain(libvirtd).undefine()
+    at = "- demo-1: disks[1]: demo-1-1.raw"
+    theirs = f"<disk type='file'><source file='{DIRECTORY}/demo-1-1.raw'/><target dev='vda'/></disk>"
+    libvirtd.run(["virsh", "define", "/dev/stdin"], input=stranger("theirs", UUID.format(9), devices=theirs))
+    assert f"{at} in pool nometal-demo is in use by VM theirs" in refused(libvirtd, two)
+    libvirtd.run(["virsh", "undefine", "theirs"])
+    another = {**two, "uuid": UUID.format(8)}
+    assert f"{at} exists in pool nometal-demo, and nothing shows that it is this VM's" in refused(libvirtd, another)
+    libvirtd.run(["virsh", "vol-delete", "--pool", POOL, "demo-1-1.raw"])
+    assert steps(libvirtd, two) == ["define demo-1", "create disk demo-1-1.raw"]
+    assert make(libvirtd, owner="demo", state="absent")["changed"]
+    assert "demo-1" not in everything(libvirtd)
+
+
 def test_firmware_changes_when_it_is_declared_otherwise_and_begins_afresh(libvirtd: PrivateLibvirtd) -> None:
     nvram = libvirtd.path("/var/lib/libvirt/qemu/nvram/demo-1_VARS.fd")
     nvram.write_bytes(b"of a former VM of that name")
@@ -260,6 +286,10 @@ def test_firmware_changes_when_it_is_declared_otherwise_and_begins_afresh(libvir
     assert "smm" not in text
     pending = make(libvirtd, **arguments(vm(1, firmware="bios")))["vms"][0]["pending"]
     assert pending == ["firmware"]
+    domain(libvirtd).destroy()
+    domain(libvirtd).create()
+    assert "loader" not in domain(libvirtd).XMLDesc()
+    assert make(libvirtd, **arguments(vm(1, firmware="bios")))["vms"][0]["pending"] == []
 
 
 def test_disks_grow_and_only_grow(libvirtd: PrivateLibvirtd) -> None:
@@ -267,9 +297,11 @@ def test_disks_grow_and_only_grow(libvirtd: PrivateLibvirtd) -> None:
     assert steps(libvirtd, vm(1, disks=[disk(1, size_bytes=2 * GIB)])) == ["grow disk demo-1-0.qcow2"]
     assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == 2 * GIB
 
-    why = "demo-1: disk demo-1-0.qcow2 is qcow2 of 2147483648 bytes, and disks only grow"
-    assert why in refused(libvirtd, vm(1))
-    assert why in refused(libvirtd, vm(1, disks=[disk(1, size_bytes=4 * GIB, format="raw")]))
+    why = "demo-1-0.qcow2 is qcow2 of 2147483648 bytes, and disks only grow"
+    assert f"demo-1: disks[0].size_bytes: {why}" in refused(libvirtd, vm(1))
+    assert f"demo-1: disks[0].format: {why}" in refused(
+        libvirtd, vm(1, disks=[disk(1, size_bytes=4 * GIB, format="raw")])
+    )
     assert steps(libvirtd, vm(1), recreate=True) == ["recreate disk demo-1-0.qcow2"]
     assert volume(libvirtd, "demo-1-0.qcow2")["virtual-size"] == GIB
 
@@ -318,24 +350,24 @@ def test_a_running_vm_is_changed_with_its_next_power_cycle(libvirtd: PrivateLibv
 
 
 def test_vms_of_others_are_neither_changed_nor_removed(libvirtd: PrivateLibvirtd) -> None:
-    libvirtd.run(["virsh", "define", "/dev/stdin"], input=stranger("demo-1", UUID.format(9), "52:54:00:00:00:02"))
+    nic = "<interface type='bridge'><mac address='52:54:00:00:00:02'/><source bridge='x'/></interface>"
+    libvirtd.run(["virsh", "define", "/dev/stdin"], input=stranger("demo-1", UUID.format(9), devices=nic))
     make(libvirtd, owner="other", vms=[vm(3, disks=[])])
     message = refused(libvirtd, vm(1), vm(3))
-    assert "demo-1: is not demo's but somebody's" in message
-    assert "demo-3: is not demo's but other's" in message
+    assert "demo-1: vm_name: is not demo's but somebody's" in message
+    assert "demo-3: vm_name: is not demo's but other's" in message
     message = refused(libvirtd, vm(2, uuid=UUID.format(9)))
-    assert f"demo-2: its uuid {UUID.format(9)} is VM demo-1's" in message
-    assert "demo-2: its MAC 52:54:00:00:00:02 is VM demo-1's" in message
+    assert f"demo-2: uuid: {UUID.format(9)} is VM demo-1's" in message
+    assert "demo-2: nics: MAC 52:54:00:00:00:02 is VM demo-1's" in message
     gone = make(libvirtd, owner="demo", state="absent", vms=[{"vm_name": "demo-1"}])
     assert "is not demo's but somebody's" in gone["msg"]
     assert make(libvirtd, owner="other", state="absent")["steps"] == ["remove demo-3"]
 
 
-def stranger(name: str, uuid: str, mac: str) -> str:
-    nic = f"<interface type='bridge'><mac address='{mac}'/><source bridge='x'/></interface>"
+def stranger(name: str, uuid: str, devices: str) -> str:
     return (
         f"<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid><memory>4096</memory>"
-        f"<os><type machine='q35'>hvm</type></os><devices>{nic}</devices></domain>"
+        f"<os><type machine='q35'>hvm</type></os><devices>{devices}</devices></domain>"
     )
 
 
@@ -351,23 +383,30 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
         vm(5, domain_type="kvm"),
         vm(6, uuid=UUID.format(4)),
         vm(7, domain_type="qemu", cpu_mode="host-passthrough"),
+        vm(8, disks=[disk(8, size_bytes=10**19)], nics=[{"mac": "52:54:00:00:00:24", "network": "down"}]),
+        vm(9, bmc={"adress": "ipmi://192.0.2.1:6230"}, nics=[{"mac": "52:54:00:00:00:25", "bridge": "../x"}]),
     ]
-    message = refused(libvirtd, *wrong)
-    for complaint in (
-        f"demo-1: has uuid {UUID.format(1)} and keeps it",
-        "demo-2: network none is missing",
-        "demo-2: bridge none is missing",
-        "demo-2: vcpus: 9999 are more than",
-        "demo-3: 1000000000 MiB are more than the host's",
-        "demo-3: machine pc-q35-0.1 of type qemu cannot be had",
-        "demo-3: disk demo-3-0.qcow2 exists in pool nometal-demo and is not this VM's",
-        "demo-4: this libvirt has no disks on the bus nvme; sata, scsi, virtio are right",
-        "demo-4: disks[1].rotational cannot be shown by the bus virtio",
-        "demo-5: domain_type: kvm cannot be had: there is no /dev/kvm",
-        f"demo-4, demo-6: uuid {UUID.format(4)} is there 2 times",
-        "demo-7: cpu_mode: host-passthrough needs KVM",
-    ):
-        assert complaint in message
+    told = refused(libvirtd, *wrong).splitlines()
+    expected = [
+        "Nothing was changed, because of this:",
+        "- demo-2: vcpus: is 9999; 1 to 255 are right",
+        "- demo-3: memory_mib: is 1000000000; 64 to 16777216 are right",
+        "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
+        "- demo-7: cpu_mode: is host-passthrough, which needs KVM; maximum is right for domain_type qemu",
+        "- demo-8: disks[0].size_bytes: is a huge number; 1048576 to 70368744177664 are right",
+        "- demo-9: nics[0].bridge: is '../x'; an interface name is right: letters, digits, dot, hyphen, underscore",
+        "- demo-9: bmc.adress: is no known key; did you mean address?",
+        f"- demo-4, demo-6: uuid: {UUID.format(4)} is there 2 times; once is right",
+        f"- demo-1: uuid: is {UUID.format(99)}, and the VM has {UUID.format(1)} and keeps it",
+        "- demo-2: nics: network none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
+        "- demo-2: nics: bridge none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
+        "- demo-3: machine: pc-q35-0.1 of type qemu cannot be had",
+        "- demo-4: disks: this libvirt has none on the bus nvme; sata, scsi, virtio are right",
+        "- demo-5: domain_type: kvm cannot be had: there is no /dev/kvm",
+        "- demo-8: nics: network down is not started",
+        "- demo-3: disks[0]: demo-3-0.qcow2 exists in pool nometal-demo, and nothing shows that it is this VM's",
+    ]
+    assert [line[: len(start)] for line, start in zip_longest(told, expected, fillvalue="")] == expected
 
 
 def test_firmware_that_the_host_lacks_is_refused(libvirtd: PrivateLibvirtd) -> None:
@@ -378,8 +417,8 @@ def test_firmware_that_the_host_lacks_is_refused(libvirtd: PrivateLibvirtd) -> N
     finally:
         libvirtd.run(["umount", hidden])
     assert "demo-1" not in message
-    assert "demo-2: firmware uefi: no descriptor in /usr/share/qemu/firmware offers it for q35" in message
-    assert "demo-3: firmware uefi-secure: no descriptor" in message
+    assert "demo-2: firmware: no descriptor in /usr/share/qemu/firmware offers uefi for q35" in message
+    assert "demo-3: firmware: no descriptor in /usr/share/qemu/firmware offers uefi-secure" in message
 
 
 def test_a_full_pool_is_refused_before_the_first_disk(libvirtd: PrivateLibvirtd) -> None:
@@ -388,11 +427,50 @@ def test_a_full_pool_is_refused_before_the_first_disk(libvirtd: PrivateLibvirtd)
     libvirtd.run(["mount", "-t", "tmpfs", "-o", "size=64M", "tmpfs", small])
     libvirtd.run(["virsh", "pool-create-as", "small", "dir", "--target", small])
     message = refused(libvirtd, vm(1), vm(2, disks=[]), vm(3), pool="small")
-    assert f"demo-1, demo-3: 0.1 GiB are free in pool small ({small}), and new disks need 1.0 GiB" in message
+    assert f"demo-1, demo-3: disks: 0.1 GiB are free in pool small ({small}), and new disks need 1.0 GiB" in message
     assert steps(libvirtd, vm(1, disks=[disk(1, size_bytes=32 * MIB)]), pool="small")
-    assert "demo-1: has its disks in pool small, not nometal-demo" in refused(libvirtd, vm(1))
+    assert "demo-1: pool: is nometal-demo, and the VM has its disks in small" in refused(libvirtd, vm(1))
     assert make(libvirtd, owner="demo", state="absent")["changed"]
     libvirtd.run(["virsh", "pool-destroy", "small"])
+
+
+def test_a_pool_that_cannot_hold_disks_is_refused(libvirtd: PrivateLibvirtd) -> None:
+    libvirtd.run(
+        ["virsh", "pool-define-as", "volumes", "scsi", "--adapter-name", "host0", "--target", "/dev/disk/by-path"]
+    )
+    libvirtd.run(["virsh", "pool-define-as", "stopped", "dir", "--target", "/srv"])
+    assert "- pool: volumes is of the type scsi; dir, fs, netfs are right" in refused(libvirtd, vm(1), pool="volumes")
+    hint = "role nometal.ipi.host_prep (playbooks/host.yml) starts the lab's, and `virsh pool-start stopped` any"
+    assert f"- pool: stopped is not started: {hint}" in refused(libvirtd, vm(1), pool="stopped")
+    foreseen = make(libvirtd, check_mode=True, **arguments(vm(1), pool="stopped"))
+    assert f"Nothing would be made yet: pool: stopped is not started: {hint}." in str(foreseen["warnings"])
+    for pool in ("volumes", "stopped"):
+        libvirtd.run(["virsh", "pool-undefine", pool])
+
+
+def test_disks_go_with_their_vm_also_from_a_pool_that_is_stopped_or_lost(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    libvirtd.path(f"{DIRECTORY}/theirs").touch()
+    libvirtd.run(["virsh", "pool-destroy", POOL])
+    assert make(libvirtd, owner="demo", state="absent")["steps"] == ["remove demo-1"]
+    assert [path.name for path in libvirtd.path(DIRECTORY).iterdir()] == ["theirs"]
+    libvirtd.run(["virsh", "pool-start", POOL])
+
+    make(libvirtd, **arguments(vm(1)))
+    libvirtd.run(["rm", "-r", DIRECTORY])
+    assert f"- pool: {POOL} has lost its directory" in refused(libvirtd, vm(1))
+    assert make(libvirtd, owner="demo", state="absent")["steps"] == ["remove demo-1"]
+    libvirtd.run(["mkdir", DIRECTORY])
+
+
+def test_wrong_names_are_refused_also_where_vms_are_to_go(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    gone = refused(libvirtd, {"vm_name": ""}, {"vm_name": "../demo-1"}, owner="../demo", state="absent")
+    assert [line.partition(";")[0] for line in gone.splitlines()[1:]] == [
+        "- owner: is '../demo'",
+        "- vms[0]: vm_name: is ''",
+        "- vms[1]: vm_name: is '../demo-1'",
+    ]
 
 
 def test_what_an_earlier_stage_makes_is_missing_in_check_mode_without_harm(libvirtd: PrivateLibvirtd) -> None:
@@ -400,12 +478,12 @@ def test_what_an_earlier_stage_makes_is_missing_in_check_mode_without_harm(libvi
     foreseen = make(libvirtd, check_mode=True, **arguments(later, pool="later"))
     assert foreseen["steps"] == ["define demo-1", "create disk demo-1-0.qcow2"]
     assert len(foreseen["warnings"]) == 2
-    assert "demo-1: bridge later is missing" in refused(libvirtd, later)
-    assert "storage pool later is missing" in refused(libvirtd, vm(1), pool="later")
+    assert "demo-1: nics: bridge later is missing" in refused(libvirtd, later)
+    assert "pool: later is missing" in refused(libvirtd, vm(1), pool="later")
 
     nowhere: dict[str, Any] = {"libvirt_uri": "qemu:///system?socket=/run/none"}
     assert make(libvirtd, check_mode=True, **arguments(later), **nowhere)["steps"] == foreseen["steps"]
-    assert "demo-1: vcpus is missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
+    assert "demo-1: vcpus: is missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
     assert "role nometal.ipi.host_prep installs and starts it" in make(libvirtd, **arguments(later), **nowhere)["msg"]
 
 

@@ -57,6 +57,10 @@ def test_acceptance(libvirtd: PrivateLibvirtd) -> None:
         assert not again["changed"]
         assert again["shown_diff"] == ""
 
+    directory.rmdir()
+    assert pool(libvirtd, POOL)["steps"] == ["build nometal-demo"]
+    assert directory.stat().st_mode & 0o777 == 0o711
+
     libvirtd.run(["virsh", "pool-destroy", "nometal-demo"])
     libvirtd.run(["virsh", "pool-autostart", "--disable", "nometal-demo"])
     assert pool(libvirtd, POOL, check_mode=True)["steps"] == ["start nometal-demo", "autostart nometal-demo"]

@@ -15,7 +15,7 @@ from lxml import etree
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_edit as edit
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import firmware, vm_rules
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import firmware, vm_leftovers, vm_rules
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.domain_xml import Mark
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.firmware import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import (
@@ -28,12 +28,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import (
     plan,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_batch import Batch
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import problems_of
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import Capabilities, Domain, Host, Pool
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import problems_of
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 from ansible_collections.nometal.ipi.plugins.modules import bmh_vm as module
 
 GOLDEN = sorted((Path(__file__).parents[1] / "lab" / "golden").glob("*.json"))
+MIB = 1024**2
 GIB = 1024**3
 UUID = "0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e71"
 DIRECTORY = "/var/lib/libvirt/images/nometal-demo"
@@ -55,7 +56,7 @@ CAPABLE = Capabilities(frozenset({"scsi", "virtio", "sata"}), frozenset({"maximu
 HOST = Host(
     domains={},
     pool=Pool("nometal-demo", DIRECTORY, free_bytes=100 * GIB),
-    networks=frozenset({"net"}),
+    networks={"net": True},
     bridges=frozenset({"baremetal"}),
     memory_mib=2048,
     capabilities={("q35", "qemu"): CAPABLE},
@@ -135,6 +136,12 @@ def test_sata_disks_keep_off_the_port_of_the_cdrom() -> None:
     assert names == ["sda", "sdb", "sdc", "sdd", "sde", "sdg", "sdh"]
 
 
+def test_disks_beside_many_of_others_find_a_target() -> None:
+    root = made(replace(VM, disks=tuple(Disk(f"{number}", "raw", "scsi") for number in range(30))))
+    names = [target.get("dev") for target in root.iterfind("devices/disk[@device='disk']/target")]
+    assert names[-5:] == ["sdaa", "sdab", "sdac", "sdad", "sdae"]
+
+
 def test_a_changed_disk_keeps_its_place() -> None:
     root = made(VM)
     changed = replace(VM, disks=(replace(VM.disks[0], serial="NEW"), replace(VM.disks[1], bus="scsi")))
@@ -176,6 +183,10 @@ def arguments(*vms: dict[str, Any], **others: Any) -> dict[str, Any]:
     return checked.validated_parameters
 
 
+def nic(**others: Any) -> dict[str, Any]:
+    return {"mac": "52:54:00:00:00:01", "bridge": "b", **others}
+
+
 def item(**others: Any) -> dict[str, Any]:
     return {"vm_name": "one", "uuid": UUID, "vcpus": 1, "memory_mib": 1024, **others}
 
@@ -193,45 +204,105 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "complaint"),
+    ("others", "complaints"),
     [
-        ({"vm_name": "../one"}, "../one: vm_name: up to 200 letters"),
-        ({"uuid": None}, "one: uuid is missing"),
-        ({"uuid": "demo"}, "one: uuid: demo is no UUID"),
-        ({"vcpus": 0}, "one: vcpus: 1 or more is right"),
-        ({"memory_mib": None}, "one: memory_mib is missing"),
-        ({"machine": "pc"}, "one: machine: pc has no SATA drive"),
-        ({"domain_type": "qemu", "cpu_mode": "host-passthrough"}, "one: cpu_mode: host-passthrough needs KVM"),
-        ({"disks": [{"size_bytes": 512}] * 16}, "one: disks: 16 are too many"),
-        ({"disks": [{"size_bytes": 100}]}, "one: disks[0].size_bytes: 100 is no multiple of 512 bytes"),
-        ({"disks": [{"size_bytes": 512, "name": "a/b"}]}, "one: disks[0].name: a/b is no name of a volume"),
-        ({"disks": [{"size_bytes": 512, "serial": "x" * 21}]}, "one: disks[0].serial: 1 to 20 letters"),
-        ({"disks": [{"size_bytes": 512, "bus": "virtio", "rotational": True}]}, "cannot be shown by the bus virtio"),
-        ({"disks": [{"size_bytes": 512, "serial": "x"}] * 2}, "one: serial x is there 2 times"),
-        ({"nics": [{"mac": "demo", "bridge": "b"}]}, "one: nics[0].mac: demo is no MAC address"),
-        ({"nics": [{"mac": "53:54:00:00:00:01", "bridge": "b"}]}, "is a multicast address"),
-        ({"nics": [{"mac": "52:54:00:00:00:01"}]}, "one: nics[0]: either network or bridge is right"),
-        ({"nics": [{"mac": "52:54:00:00:00:01", "bridge": "b", "boot_order": 0}]}, "boot_order: 1 or more is right"),
-        ({"nics": [{"mac": "52:54:00:00:00:01", "bridge": "b", "boot_order": 1}] * 2}, "two have boot_order 1"),
-        ({"boot_mac": "52:54:00:00:00:01"}, "one: boot_mac: no NIC has 52:54:00:00:00:01"),
+        ({"vm_name": ""}, ["vms[0]: vm_name: is ''; up to 200 letters"]),
+        ({"vm_name": "../one"}, ["vms[0]: vm_name: is '../one'; up to 200 letters"]),
+        ({"vm_name": "x" * 201}, ["vms[0]: vm_name: is 'xxx"]),
+        ({"vm_name": "öne"}, ["vms[0]: vm_name: is 'öne'"]),
+        ({"name": ""}, ["one: name: is ''"]),
+        ({"name": "One_"}, ["one: name: is 'One_'; a domain in lower case is right"]),
+        ({"uuid": None}, ["one: uuid: is missing"]),
+        ({"uuid": ""}, ["one: uuid: is ''; a UUID is right"]),
+        ({"uuid": "demo"}, ["one: uuid: is 'demo'; a UUID is right"]),
+        ({"uuid": "0" * 32}, ["one: uuid: is all zeros"]),
+        ({"vcpus": 0}, ["one: vcpus: is 0; 1 to 255 are right"]),
+        ({"vcpus": 256}, ["one: vcpus: is 256; 1 to 255 are right"]),
+        ({"memory_mib": None}, ["one: memory_mib: is missing"]),
+        ({"memory_mib": 1}, ["one: memory_mib: is 1; 64 to 16777216 are right"]),
+        ({"memory_mib": -5}, ["one: memory_mib: is -5"]),
+        ({"memory_mib": 10**19}, ["one: memory_mib: is a huge number"]),
+        ({"machine": "pc"}, ["one: machine: is 'pc', which has no SATA drive"]),
+        ({"machine": ""}, ["one: machine: is ''"]),
+        (
+            {"domain_type": "qemu", "cpu_mode": "host-passthrough"},
+            ["one: cpu_mode: is host-passthrough, which needs KVM"],
+        ),
+        ({"disks": [{"size_bytes": MIB}] * 21}, ["one: disks: are 21; 20 at most are right"]),
+        ({"disks": [{"size_bytes": 0}]}, ["one: disks[0].size_bytes: is 0; 1048576 to 70368744177664 are right"]),
+        ({"disks": [{"size_bytes": -5}]}, ["one: disks[0].size_bytes: is -5"]),
+        ({"disks": [{"size_bytes": 10**19}]}, ["one: disks[0].size_bytes: is a huge number"]),
+        ({"disks": [{"size_bytes": MIB + 1}]}, ["one: disks[0].size_bytes: is 1048577; a multiple of 512"]),
+        ({"disks": [{"size_bytes": MIB, "name": "a/b"}]}, ["one: disks[0].name: is 'a/b'"]),
+        ({"disks": [{"size_bytes": MIB, "name": ""}]}, ["one: disks[0].name: is ''"]),
+        ({"disks": [{"size_bytes": MIB, "serial": "x" * 21}]}, ["one: disks[0].serial: is 'xxx"]),
+        ({"disks": [{"size_bytes": MIB, "serial": ""}]}, ["one: disks[0].serial: is ''"]),
+        (
+            {"disks": [{"size_bytes": MIB, "bus": "virtio", "rotational": True}]},
+            ["one: disks[0].rotational: cannot be shown by the bus virtio"],
+        ),
+        ({"disks": [{"size_bytes": MIB, "serial": "x"}] * 2}, ["one: disks: serial x is there 2 times"]),
+        ({"disks": [{"size_bytes": MIB, "name": "x"}] * 2}, ["one: disks: x is there 2 times"]),
+        ({"nics": [nic(mac="demo")]}, ["one: nics[0].mac: is 'demo'; six pairs"]),
+        ({"nics": [nic(mac="53:54:00:00:00:01")]}, ["one: nics[0].mac: is 53:54:00:00:00:01, a multicast address"]),
+        (
+            {"nics": [nic(mac="00:00:00:00:00:00")]},
+            ["one: nics[0].mac: is 00:00:00:00:00:00, which no machine may have"],
+        ),
+        ({"nics": [nic(bridge=None)]}, ["one: nics[0]: has neither of network and bridge"]),
+        ({"nics": [nic(network="n")]}, ["one: nics[0]: has both of network and bridge"]),
+        ({"nics": [nic(bridge="")]}, ["one: nics[0].bridge: is ''; an interface name"]),
+        ({"nics": [nic(bridge="../x")]}, ["one: nics[0].bridge: is '../x'; an interface name"]),
+        ({"nics": [nic(bridge="b" * 16)]}, ["one: nics[0].bridge: has 16 characters; 15 at most"]),
+        ({"nics": [nic(bridge=None, network="../x")]}, ["one: nics[0].network: is '../x'"]),
+        ({"nics": [nic(bridge=None, network="")]}, ["one: nics[0].network: is ''"]),
+        ({"nics": [nic(boot_order=0)]}, ["one: nics[0].boot_order: is 0; 1 to 32 are right"]),
+        ({"nics": [nic(boot_order=10**19)]}, ["one: nics[0].boot_order: is a huge number"]),
+        (
+            {"nics": [nic(boot_order=1), nic(boot_order=1, mac="52:54:00:00:00:02")]},
+            ["one: nics: two have boot_order 1"],
+        ),
+        ({"nics": [nic(mac=f"52:54:00:00:00:{at:02x}") for at in range(33)]}, ["one: nics: are 33; 32 at most"]),
+        ({"boot_mac": "52:54:00:00:00:01"}, ["one: boot_mac: is '52:54:00:00:00:01'; the MAC of one of its nics"]),
+        ({"boot_mac": ""}, ["one: boot_mac: is ''"]),
+        (
+            {"root_device_hints": {"serialnumber": "x"}},
+            ["root_device_hints.serialnumber: is no known key; did you mean"],
+        ),
+        ({"root_device_hints": {"minSizeGigabytes": 0}}, ["one: root_device_hints.minSizeGigabytes: is 0, a number"]),
+        ({"bmc": {"adress": "x"}}, ["one: bmc.adress: is no known key; did you mean address?"]),
+        ({"bmc": {"zzz": 1}}, ["one: bmc.zzz: is no known key; known here: protocol, host, port, address"]),
+        (
+            {"bmc": {"address": "192.0.2.1", "port": 0, "host": ""}},
+            [
+                "one: bmc.host: is ''",
+                "one: bmc.port: is 0; 1 to 65535",
+                "one: bmc.address: is '192.0.2.1', a text; a URL",
+            ],
+        ),
     ],
 )
-def test_what_is_wrong_on_any_host_is_named(others: dict[str, Any], complaint: str) -> None:
-    found = problems_of(arguments(item(**others))["vms"], "p")
-    assert any(complaint in str(problem) for problem in found), found
+def test_what_is_wrong_on_any_host_is_named_in_a_line_each(others: dict[str, Any], complaints: list[str]) -> None:
+    found = [str(problem) for problem in problems_of(arguments(item(**others))["vms"], "p")]
+    assert len(found) == len(complaints), found
+    assert all(complaint in text for complaint, text in zip(complaints, found)), found
+
+
+@pytest.mark.parametrize("pool", ["", "../p", ".p", "a\nb", "p" * 201])
+def test_a_wrong_pool_is_named(pool: str) -> None:
+    assert [str(problem)[:8] for problem in problems_of(arguments(item())["vms"], pool)] == ["pool: is"]
 
 
 def test_what_may_be_there_once_names_all_that_have_it() -> None:
-    nic = {"mac": "52:54:00:00:00:0A", "bridge": "b"}
-    same = {"uuid": UUID.upper(), "disks": [{"size_bytes": 512, "name": "d"}], "nics": [nic]}
-    items = arguments(item(**same), item(**same), item(**{**same, "nics": [{**nic, "mac": nic["mac"].lower()}]}))["vms"]
+    same = {"uuid": UUID.upper(), "disks": [{"size_bytes": MIB, "name": "d"}], "nics": [nic(mac="52:54:00:00:00:0A")]}
+    items = arguments(item(**same), item(**same), item(**{**same, "nics": [nic(mac="52:54:00:00:00:0a")]}))["vms"]
     items[2]["vm_name"] = "two"
     assert [str(problem) for problem in problems_of(items, None)] == [
-        "pool is missing: name the storage pool that the disks are to lie in",
-        "one: the name one is there 2 times; once is right",
-        f"one, two: uuid {UUID} is there 3 times; once is right",
-        "one, two: MAC 52:54:00:00:00:0a is there 3 times; once is right",
-        "one, two: disk d is there 3 times; once is right",
+        "pool: is missing; the storage pool that the disks are to lie in is right",
+        "one: vm_name: one is there 2 times; once is right",
+        f"one, two: uuid: {UUID} is there 3 times; once is right",
+        "one, two: nics: MAC 52:54:00:00:00:0a is there 3 times; once is right",
+        "one, two: disks: d is there 3 times; once is right",
     ]
 
 
@@ -245,6 +316,9 @@ def domain(name: str = "one", **others: Any) -> dict[str, Domain]:
     return {name: replace(there, **others)}
 
 
+MADE_FOR = dict.fromkeys(FLEET.volumes, f"demo {UUID}")
+
+
 def with_volumes(**others: Any) -> Host:
     pool = replace(HOST.pool, volumes=FLEET.volumes, **others)  # type: ignore[type-var]  # the pool is there
     return replace(HOST, pool=pool)
@@ -253,37 +327,72 @@ def with_volumes(**others: Any) -> Host:
 @pytest.mark.parametrize(
     ("host", "complaint"),
     [
-        (replace(HOST, networks=frozenset()), "one: network net is missing"),
-        (replace(HOST, bridges=frozenset()), "one: bridge baremetal is missing"),
-        (replace(HOST, memory_mib=1000), "one: 1024 MiB are more than the host's 1000 MiB"),
-        (replace(HOST, pool=None), "storage pool nometal-demo is missing"),
-        (replace(HOST, pool=Pool("nometal-demo", "", active=False)), "storage pool nometal-demo is not started"),
-        (replace(HOST, pool=Pool("p", "/p", free_bytes=GIB // 2)), "one: 0.5 GiB are free in pool p (/p)"),
-        (replace(HOST, firmware={("uefi", "q35"): None}), "one: firmware uefi: no descriptor"),
-        (replace(HOST, capabilities={("q35", "qemu"): Capabilities(refusal="no")}), "of type qemu cannot be had: no"),
+        (replace(HOST, networks={}), "one: nics: network net is missing"),
+        (replace(HOST, networks={"net": False}), "one: nics: network net is not started: role nometal.ipi.lab_network"),
+        (replace(HOST, bridges=frozenset()), "one: nics: bridge baremetal is missing"),
+        (replace(HOST, memory_mib=1000), "one: memory_mib: 1024 MiB are more than the host's 1000 MiB"),
+        (replace(HOST, pool=None), "pool: nometal-demo is missing"),
+        (
+            replace(HOST, pool=Pool("nometal-demo", "/x", lost=True)),
+            "pool: nometal-demo has lost its directory /x: role",
+        ),
+        (
+            replace(HOST, pool=Pool("nometal-demo", "", active=False)),
+            "pool: nometal-demo is not started: role nometal.ipi.host_prep (playbooks/host.yml) starts",
+        ),
+        (
+            replace(HOST, pool=Pool("nometal-demo", "", kind="logical")),
+            "pool: nometal-demo is of the type logical; dir",
+        ),
+        (replace(HOST, pool=Pool("p", "/p", free_bytes=GIB // 2)), "one: disks: 0.5 GiB are free in pool p (/p)"),
+        (
+            replace(HOST, firmware={("uefi", "q35"): None}),
+            "one: firmware: no descriptor in /usr/share/qemu/firmware offers uefi",
+        ),
+        (
+            replace(HOST, capabilities={("q35", "qemu"): Capabilities(refusal="no")}),
+            "one: machine: q35 of type qemu cannot be had: no",
+        ),
         (
             replace(HOST, capabilities={("q35", "qemu"): replace(CAPABLE, buses=frozenset())}),
-            "no disks on the bus scsi",
+            "one: disks: this libvirt has none on the bus scsi",
         ),
-        (replace(HOST, domains=domain(mark=Mark("other"))), "one: is not demo's but other's"),
-        (replace(HOST, domains=domain(mark=Mark())), "one: is not demo's but somebody's"),
-        (replace(HOST, domains=domain(uuid="other")), "one: has uuid other and keeps it"),
-        (replace(HOST, domains=domain("two")), f"one: its uuid {UUID} is VM two's"),
-        (replace(HOST, domains=domain("two", macs=("52:54:00:00:00:02",))), "its MAC 52:54:00:00:00:02 is VM two's"),
+        (replace(HOST, domains=domain(mark=Mark("other"))), "one: vm_name: is not demo's but other's"),
+        (replace(HOST, domains=domain(mark=Mark())), "one: vm_name: is not demo's but somebody's"),
+        (replace(HOST, domains=domain(uuid="other")), f"one: uuid: is {UUID}, and the VM has other"),
+        (replace(HOST, domains=domain("two")), f"one: uuid: {UUID} is VM two's"),
+        (
+            replace(HOST, domains=domain("two", macs=("52:54:00:00:00:02",))),
+            "one: nics: MAC 52:54:00:00:00:02 is VM two's",
+        ),
         (
             replace(HOST, domains=domain(mark=Mark("demo", pool="p", disks=("x",)))),
-            "one: has its disks in pool p, not nometal-demo",
+            "one: pool: is nometal-demo, and the VM has its disks in p",
         ),
-        (with_volumes(), "one: disk one-0.qcow2 exists in pool nometal-demo and is not this VM's"),
+        (with_volumes(), "one: disks[0]: one-0.qcow2 exists in pool nometal-demo, and nothing shows"),
+        (with_volumes(), "`virsh vol-delete --pool nometal-demo one-0.qcow2`"),
+        (with_volumes(made_for={"one-0.qcow2": "other"}), "one-0.qcow2 exists in pool nometal-demo, and nothing shows"),
+        (
+            replace(with_volumes(made_for=MADE_FOR), domains=domain("two")),
+            "one: disks[1]: one-1.raw in pool nometal-demo is in use by VM two",
+        ),
     ],
 )
 def test_what_is_wrong_on_this_host_is_named(host: Host, complaint: str) -> None:
     assert any(complaint in text for text in told(host)), told(host)
 
 
+def test_disks_in_a_stopped_pool_go_only_where_it_is_a_mere_directory() -> None:
+    stopped = Pool("p", "/p", active=False)
+    assert list(vm_rules.stopped_pools([stopped, replace(stopped, kind="netfs", active=True)])) == []
+    [problem] = vm_rules.stopped_pools([replace(stopped, kind="netfs")])
+    assert str(problem).startswith("pool: p is not started, so the disks in it cannot be removed: `virsh pool-start p`")
+
+
 def test_a_host_that_has_all_of_it_is_told_nothing() -> None:
     assert told(HOST) == []
     assert told(replace(with_volumes(), domains=domain())) == []
+    assert told(with_volumes(made_for=MADE_FOR)) == []  # somebody has undefined it
     assert told(replace(HOST, domains=domain(mark=Mark("demo")))) == []  # it has had no disks, and so no pool
     assert told(replace(HOST, firmware={("bios", "q35"): Firmware()})) == []  # for another VM
 
@@ -292,7 +401,7 @@ def test_what_a_machine_of_this_host_cannot_have_is_named() -> None:
     wanted = Fleet({"one": replace(VM, tpm=True, cpu_mode="host-model", vcpus=17, disks=(), nics=())})
     poor = replace(HOST, capabilities={("q35", "qemu"): replace(CAPABLE, tpm=False)})
     assert told(poor, wanted) == [
-        "one: cpu_mode host-model cannot be had with type qemu; maximum can",
+        "one: cpu_mode: host-model cannot be had with type qemu; maximum can",
         "one: tpm: this host emulates none; install swtpm",
         "one: vcpus: 17 are more than the 16 that machine q35 can have",
     ]
@@ -308,15 +417,14 @@ def test_vms_of_the_list_may_swap_their_macs() -> None:
 
 def test_vms_that_are_too_much_together_are_told_from_where_on() -> None:
     three = Fleet({name: replace(VM, uuid=name, disks=(), nics=()) for name in ("a", "b", "c")})
-    assert told(HOST, three) == [
-        "c: the VMs need 3072 MiB together, and the host has 2048 MiB: less memory, fewer VMs, or a larger host"
-    ]
+    [text] = told(HOST, three)
+    assert text.startswith("c: memory_mib: the VMs need 3072 MiB together, and the host has 2048 MiB: less memory")
 
 
 @pytest.mark.parametrize(
     ("recreate", "live", "complaint"),
     [
-        (False, None, "lose what it holds with `recreate: true`"),
+        (False, None, "`recreate: true` (of role node_vms: -e node_vms_recreate=true)"),
         (True, "it runs", "power the VM off by its BMC"),
         (True, None, ""),
     ],
@@ -377,6 +485,16 @@ def test_firmware_is_what_the_descriptors_offer(tmp_path: Path) -> None:
     assert firmware.find("uefi-secure", "q35", where) is None
 
 
+def test_what_runs_have_left_goes_but_not_what_runs(tmp_path: Path) -> None:
+    name, other = "demo-control-plane-0-and-more", "demo-control-plane"
+    gone, alive, theirs = (f"domain-{run}" for run in (f"1-{name[:20]}", f"12-{name[:20]}", f"3-{other}"))
+    for directory in (gone, alive, theirs, f"domain-x-{name[:20]}"):
+        (tmp_path / directory).mkdir()
+    (tmp_path / gone / "master-key.aes").touch()
+    vm_leftovers.forget_runs(name, lambda: [12], [tmp_path, tmp_path / "none"])
+    assert {path.name for path in tmp_path.iterdir()} == {alive, theirs, f"domain-x-{name[:20]}"}
+
+
 def test_steps_of_a_kind_run_together_and_the_next_kind_waits_for_them() -> None:
     batch, seen = Batch(), list[str]()
     for step in (Step("define", "a"), Step("define", "b"), Step("create disk", "a")):
@@ -393,7 +511,7 @@ def test_what_fails_is_said_for_each_and_ends_it() -> None:
     batch = Batch()
     for name in ("a", "b"):
         batch.add(Step("define", name), fail)
-    with pytest.raises(OperatorError, match="define a: no; define b: no"):
+    with pytest.raises(OperatorError, match="define a: no\ndefine b: no"):
         batch.add(Step("create disk", "a"), lambda: pytest.fail("it was not to begin"))
     batch.finish()
 
@@ -407,11 +525,11 @@ def test_an_error_of_our_own_is_not_taken_for_the_operators() -> None:
 
 def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path) -> None:
     nowhere = f"qemu+unix:///system?socket={tmp_path}/none"
-    params = arguments(item(disks=[{"size_bytes": 512}]), libvirt_uri=nowhere)
+    params = arguments(item(disks=[{"size_bytes": MIB}]), libvirt_uri=nowhere)
     result = module.run(params, check_mode=True)
     assert result["steps"] == ["define one", "create disk one-0.qcow2"]
     assert result["vms"][0]["uuid"] == UUID
     with pytest.raises(OperatorError, match="Nothing answers for qemu"):
         module.run(params, check_mode=False)
-    with pytest.raises(OperatorError, match="one: vcpus is missing"):
+    with pytest.raises(OperatorError, match="one: vcpus: is missing"):
         module.run(arguments(item(vcpus=None), libvirt_uri=nowhere), check_mode=True)
