@@ -127,11 +127,13 @@ class IpmiLab:
             commands.append(f"define /run/libvirt/bmc/{file.name}")
         self.libvirtd.run(["virsh", "; ".join(commands)])
 
-    def configure(self, nodes: Sequence[int], passwords: Mapping[int, str] | None = None) -> None:
+    def configure(
+        self, nodes: Sequence[int], passwords: Mapping[int, str] | None = None, others: Sequence[str] = ()
+    ) -> None:
         systems = [{"uuid": uuid_of(number), "name": f"node-{number}"} for number in nodes]
         access = [
             {
-                "address": ADDRESS,
+                "addresses": [ADDRESS, *others],
                 "port": FIRST_PORT + number,
                 "username": USER,
                 "password": (passwords or {}).get(number, PASSWORD),
@@ -161,7 +163,7 @@ class IpmiLab:
             self.service = subprocess.Popen(command, env=env, stderr=log)
 
     def stop_service(self, number: signal.Signals = signal.SIGTERM) -> None:
-        for pid in self.processes("-m nometal_bmc "):
+        for pid in self.processes("-m nometal_bmc /run/libvirt/bmc/"):  # others' services may run beside it
             os.kill(pid, number)
         if self.service is not None:
             self.service.wait(10)
@@ -188,9 +190,15 @@ class IpmiLab:
         return {row[9]: (row[1].split(":")[0], int(row[1].split(":")[1], 16)) for row in rows}
 
     def ipmitool(
-        self, number: int, *words: str, user: str = USER, password: str = PASSWORD, options: Sequence[str] = ()
+        self,
+        number: int,
+        *words: str,
+        user: str = USER,
+        password: str = PASSWORD,
+        options: Sequence[str] = (),
+        at: str = ADDRESS,
     ) -> subprocess.CompletedProcess[str]:
-        where = ["-H", ADDRESS, "-p", str(FIRST_PORT + number), "-U", user, "-P", password]
+        where = ["-H", at, "-p", str(FIRST_PORT + number), "-U", user, "-P", password]
         return self.libvirtd.run(["ipmitool", "-I", "lanplus", *where, *options, *words], check=False)
 
     def tells(self, number: int, *words: str, **access: Any) -> str:

@@ -131,7 +131,7 @@ def test_a_system_is_found_by_any_of_its_names(owner: Client) -> None:
     ],
 )
 def test_no_detour_leads_to_a_system_of_others(owner: Client, path: str) -> None:
-    assert owner.get(path).status in (301, 308, 404)
+    assert owner.get(path).status == 404
 
 
 @pytest.mark.parametrize("target", [OTHER.uuid, OTHER.name, STRANGER.uuid])
@@ -153,7 +153,9 @@ def test_fault_04_without_a_login_there_is_only_the_root(
 ) -> None:
     assert [guest.get(path).status for path in ("/redfish", "/redfish/v1", "/redfish/v1/")] == [200, 200, 200]
     closed = [
-        (rule, method) for rule, method in routes if not rule.rstrip("/").endswith(("/v1", "redfish", SESSIONS))
+        (rule, method)
+        for rule, method in routes
+        if not rule.rstrip("/").endswith(("/v1", "redfish", "odata", "$metadata", SESSIONS))
     ] + [(ROOT + SESSIONS, "GET"), ("/anything", "GET"), ("/redfish/v1/anything", "PUT")]
     answers = ask_all(guest, [(method, filled(rule, OWN.uuid), body(rule, method)) for rule, method in closed])
     assert {answer.status for answer in answers} == {401}
@@ -201,14 +203,86 @@ def test_fault_04_a_session_lives_until_it_is_deleted(service: Service, owner: C
     assert place in guest.get(SESSIONS, X_Auth_Token=token).members
     assert guest.get(place, X_Auth_Token=token).json["UserName"] == OWN.name
 
-    for client in (service.client(OTHER.login), operator(service)):
-        assert place not in client.get(SESSIONS).members
-        assert client.get(place).status == client.ask("DELETE", place).status == 404
+    other = service.client(OTHER.login)
+    assert place not in other.get(SESSIONS).members
+    assert other.get(place).status == other.ask("DELETE", place).status == 404
+    assert place in operator(service).get(SESSIONS).members
+    assert operator(service).get(place).json["UserName"] == OWN.name
 
     assert guest.ask("DELETE", place, X_Auth_Token=token).status == 204
     assert guest.get("Systems", X_Auth_Token=token).status == 401
     assert guest.get("Systems", X_Auth_Token=token[1:]).status == 401
     assert owner.get(place).status == 404
+
+
+def test_the_operator_ends_sessions_of_nodes(service: Service, guest: Client) -> None:
+    created = guest.post(SESSIONS, {"UserName": OWN.name, "Password": OWN.login[1]})
+    place, token = created.headers["Location"], created.headers["X-Auth-Token"]
+    assert operator(service).ask("DELETE", place).status == 204
+    assert guest.get("Systems", X_Auth_Token=token).status == 401
+
+
+SYSTEM = f"{ROOT}Systems/{OWN.uuid}"
+RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/anything", 404),
+        ("GET", "//redfish/v1/Nowhere", 404),
+        ("GET", f"{ROOT}/Systems", 404),
+        ("GET", f"{ROOT}Systems//{OWN.uuid}", 404),
+        ("GET", f"{SYSTEM}//", 404),
+        ("GET", f"{ROOT}Registries", 404),
+        ("GET", f"{ROOT}UpdateService", 404),
+        ("GET", "/static/x", 404),
+        ("PATCH", "/redfish/v1", 405),
+        ("PATCH", "/redfish/v1/", 405),
+        ("POST", "/redfish", 405),
+        ("DELETE", SYSTEM, 405),
+        ("TRACE", SYSTEM, 405),
+        ("GET", RESET, 405),
+        ("GET", f"{RESET}/", 405),
+        ("PUT", f"{ROOT}{SESSIONS}", 405),
+        ("POST", f"{SYSTEM}/SecureBoot", 405),
+        ("POST", RESET, 400),
+        ("GET", "/" + "x" * 20000, 404),
+        ("BREW", SYSTEM, 400),
+    ],
+)
+def test_every_refusal_is_redfish(owner: Client, method: str, path: str, status: int) -> None:
+    answer = owner.ask(method, path)
+    assert (answer.status, answer.headers["Content-Type"]) == (status, "application/json"), answer.body
+    [info] = answer.json["error"]["@Message.ExtendedInfo"]
+    assert info["Message"] == answer.json["error"]["message"]
+    assert "browser" not in info["Message"]
+    assert answer.headers["OData-Version"] == "4.0"
+    assert bool(answer.headers["Allow"]) == (status == 405)
+
+
+def test_methods_that_tell_nothing_new_have_no_body(owner: Client) -> None:
+    for path in (SYSTEM, f"{SYSTEM}/", RESET):
+        answer = owner.ask("OPTIONS", path)
+        assert (answer.status, answer.body) == (204, b"")
+        assert ("PATCH" in answer.headers["Allow"]) == (path != RESET)
+    for path, status in ((SYSTEM, 200), (f"{ROOT}nothing", 404)):
+        answer = owner.ask("HEAD", path)
+        assert (answer.status, answer.headers["Content-Type"], answer.body) == (status, "application/json", b"")
+    assert owner.get(f"{SYSTEM}/").json == owner.get(SYSTEM).json
+
+
+def test_odata_clients_find_their_way(service: Service, guest: Client) -> None:
+    listed = guest.get("/redfish/v1/odata").json
+    assert {"Service", "Systems", "Managers"} <= {entry["name"] for entry in listed["value"]}
+    assert listed["@odata.context"] == "/redfish/v1/$metadata"
+    metadata = guest.get("/redfish/v1/$metadata")
+    assert metadata.headers["Content-Type"] == "application/xml"
+    known = set(re.findall(r'<edmx:Include Namespace="([^"]+)"', metadata.body.decode()))
+    paths = ["", "Systems", SYSTEM, f"{SYSTEM}/VirtualMedia/Cd", f"{ROOT}Managers/{OWN.uuid}", "SessionService"]
+    answers = [operator(service).get(path) for path in paths]
+    assert {answer.json["@odata.type"].strip("#").rpartition(".")[0] for answer in answers} <= known
 
 
 @pytest.mark.parametrize(
@@ -219,6 +293,7 @@ def test_fault_04_a_session_lives_until_it_is_deleted(service: Service, owner: C
         ({"UserName": "\ud800", "Password": "\0"}, 401, None),
         ({"UserName": OWN.name}, 400, "Password"),
         ({"UserName": 1, "Password": "x"}, 400, "UserName"),
+        ({"UserName": OWN.name, "Password": "x", "Token": "y"}, 400, "Token"),
         ([], 400, None),
         (b"{", 400, None),
     ],

@@ -43,6 +43,27 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.sendto(packet, where)
         send(packet)
 """
+# ipmitool gives up before this when it finds that the BMC knows another password.
+WRONG_PROOF = f"""
+def packet(kind, payload):
+    return b"\\6\\0\\xff\\7\\6" + bytes([kind]) + bytes(8) + len(payload).to_bytes(2, "little") + payload
+name = {ipmi_lab.USER.encode()!r}
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.settimeout(3)
+    client.sendto(opening, where)
+    session = client.recvfrom(1000)[0][24:28]
+    client.sendto(packet(0x12, bytes(4) + session + bytes(16) + bytes([0x14, 0, 0, len(name)]) + name), where)
+    client.recvfrom(1000)
+    client.sendto(packet(0x14, bytes(4) + session + bytes(20)), where)
+"""
+# One socket opens sessions at two addresses: each answers for itself.
+BOTH = """
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+    client.settimeout(3)
+    for address in {addresses} * 2:
+        client.sendto(opening, (address, where[1]))
+        assert client.recvfrom(1000)[1] == (address, where[1])
+"""
 FLOOD = """
 for turn in range(12000):
     send(opening)
@@ -114,10 +135,56 @@ def test_a_request_that_is_sent_again_is_obeyed_once(lab: IpmiLab) -> None:
     lab.tells(0, "power", "off")
 
 
+def test_the_log_tells_who_did_what(lab: IpmiLab) -> None:
+    lab.tells(0, "power", "on")
+    lab.tells(0, "chassis", "bootdev", "pxe")
+    lab.tells(0, "chassis", "bootdev", "disk", "options=persistent")
+    lab.tells(0, "power", "off")
+    lab.ipmitool(0, "power", "cycle")
+    log = lab.log_file.read_text()
+    done = rf"\d+ ms {ipmi_lab.USER} from 172\.22\.0\.\d+$"
+    for line in (
+        rf"^INFO nometal_bmc\.access: node-0: power on: done {done}",
+        rf"node-0: boot from network once: done {done}",
+        rf"node-0: boot from disk always: done {done}",
+        rf"node-0: power off: done {done}",
+        rf"node-0: power cycle: declined \(0xd5\) {done}",
+    ):
+        assert re.search(line, log, re.MULTILINE), line
+    lab.ipmitool(0, "power", "on", user="nobody", options=["-N", "1", "-R", "1"])
+    time.sleep(1)  # so often are refusals told
+    inside(lab, WRONG_PROOF)
+    refused = r"^WARNING \S+: Refused a login from 172\.22\.0\.\d+ for {} at the BMC of node-0$"
+    for who in ("an unknown account", ipmi_lab.USER):
+        assert re.search(refused.format(who), lab.log_file.read_text(), re.MULTILINE), who
+
+
+def test_a_node_is_served_at_each_address_that_is_there(lab: IpmiLab) -> None:
+    second, later = "172.22.0.1", "172.22.0.77"
+    lab.configure(range(NODES), others=[later, second])
+    try:
+        assert eventually(lambda: len(lab.sockets()) == 2 * NODES, 5)
+        assert "is off" in lab.tells(0, "power", "status", at=second)
+        assert "is off" in lab.tells(0, "power", "status")
+        before = lab.bmcs()
+        lab.libvirtd.run(["ip", "address", "add", f"{later}/32", "dev", "provisioning"])
+        assert eventually(lambda: len(lab.sockets()) == 3 * NODES, 3)
+        assert "is off" in lab.tells(0, "power", "status", at=later)
+        inside(lab, BOTH.format(addresses=[ADDRESS, second]))
+        lab.libvirtd.run(["ip", "address", "del", f"{later}/32", "dev", "provisioning"])
+        assert "is off" in lab.tells(0, "power", "status")
+        assert lab.bmcs() == before
+        assert lab.log_file.read_text().count(f"node-0 cannot listen yet at {later} port {FIRST_PORT}") == 1
+    finally:
+        lab.configure(range(NODES))
+        assert eventually(lambda: len(lab.sockets()) == NODES, 5)
+
+
 def test_what_ipmi_has_but_we_have_not_is_declined(lab: IpmiLab) -> None:
     for words in ("sdr", "sel list", "sol activate", "chassis bootdev floppy", "chassis bootdev bios"):
         assert lab.ipmitool(0, *words.split()).stderr, words
     assert "data length invalid" in lab.ipmitool(0, "raw", "0", "8", "5", "0x80").stderr
+    assert "data length invalid" in lab.ipmitool(0, "raw", "0", "2").stderr
     assert "is off" in lab.tells(0, "power", "status")
 
 

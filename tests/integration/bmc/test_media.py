@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -151,7 +152,7 @@ def test_insert_and_eject_as_clients_do(nodes: Nodes, web: ImageServer) -> None:
     assert (shown["ImageName"], shown["ConnectedVia"], shown["WriteProtected"]) == ("boot.iso", "URI", True)
     assert (shown["TransferMethod"], shown["TransferProtocolType"]) == ("Upload", "HTTP")
     image = nodes.image()
-    assert f"<source file='{image}'/>" in nodes.vms[0].xml()
+    assert f"<source file='{image}'" in nodes.vms[0].xml()
     assert nodes.lab.libvirtd.path(image).stat().st_mode & 0o777 == 0o644
 
     image_server.write_iso(web.directory / "other.iso", content=b"other")
@@ -191,26 +192,126 @@ def test_the_drive_is_changed_by_patch_too(nodes: Nodes, web: ImageServer) -> No
     assert not nodes.drive()["Inserted"]
 
 
-@pytest.mark.parametrize(
-    ("body", "prop"),
-    [
-        ({}, "Image"),
-        ({"Image": None}, "Image"),
-        ({"Image": 7}, "Image"),
-        ({"Image": "http://x/y.iso", "Imagine": 1}, "Imagine"),
-        ({"Image": "http://x/y.iso", "Inserted": False}, "Inserted"),
-        ({"Image": "http://x/y.iso", "WriteProtected": False}, "WriteProtected"),
-        ({"Image": "http://x/y.iso", "TransferProtocolType": "NFS"}, "TransferProtocolType"),
-        ({"Image": "http://x/y.iso", "TransferMethod": "Carrier pigeon"}, "TransferMethod"),
-        ({"Image": "http://x/y.iso", "UserName": "me"}, "Password"),
-        ({"Image": "http://x/y.iso", "Password": "me"}, "UserName"),
-    ],
+UNKNOWN, MISSING, WRONG_TYPE, NOT_LISTED, CONFLICT = (
+    f"ActionParameter{what}" for what in ("Unknown", "Missing", "ValueTypeError", "ValueNotInList", "ValueConflict")
 )
-def test_what_cannot_be_done_is_refused_by_name(nodes: Nodes, body: object, prop: str) -> None:
+MISTAKES: list[tuple[object, str, str]] = [
+    ({}, "Image", MISSING),
+    ({"Image": None}, "Image", MISSING),
+    ({"Image": 7}, "Image", WRONG_TYPE),
+    ({"Image": "http://x/y.iso", "Imagine": 1}, "Imagine", UNKNOWN),
+    ({"Image": "http://x/y.iso", "Inserted": False}, "Inserted", NOT_LISTED),
+    ({"Image": "http://x/y.iso", "WriteProtected": False}, "WriteProtected", NOT_LISTED),
+    ({"Image": "http://x/y.iso", "TransferProtocolType": "NFS"}, "TransferProtocolType", NOT_LISTED),
+    ({"Image": "http://x/y.iso", "TransferProtocolType": "HTTPS"}, "TransferProtocolType", CONFLICT),
+    ({"Image": "https://x/y.iso", "TransferProtocolType": "HTTP"}, "TransferProtocolType", CONFLICT),
+    ({"Image": "http://x/y.iso", "TransferMethod": "Carrier pigeon"}, "TransferMethod", NOT_LISTED),
+    ({"Image": "http://x/y.iso", "UserName": "me"}, "Password", MISSING),
+    ({"Image": "http://x/y.iso", "Password": "me"}, "UserName", MISSING),
+]
+
+
+@pytest.mark.parametrize(("body", "prop", "message"), MISTAKES)
+def test_what_cannot_be_done_is_refused_by_name(nodes: Nodes, body: object, prop: str, message: str) -> None:
     before = nodes.vms[0].xml()
-    status, _, properties = messages(nodes.insert(body))
+    answer = nodes.insert(body)
+    status, _, properties = messages(answer)
     assert (status, properties) == (400, [f"#/{prop}"])
+    assert answer[1]["error"]["@Message.ExtendedInfo"][0]["MessageId"].rpartition(".")[2] == message
     assert nodes.vms[0].xml() == before
+
+
+def test_wrong_bodies_of_the_other_requests(nodes: Nodes, web: ImageServer) -> None:
+    image_server.write_iso(web.directory / "boot.iso")
+    assert nodes.insert({"Image": web.url("/boot.iso")}) == (204, None)
+    wrong: list[tuple[str, str, object, str]] = [
+        ("POST", "/Actions/VirtualMedia.EjectMedia", {"x": 1}, UNKNOWN),
+        ("POST", "/Actions/VirtualMedia.EjectMedia", [], "MalformedJSON"),
+        ("PATCH", "", {"x": 1}, "PropertyUnknown"),
+        ("PATCH", "", {"Inserted": True}, "PropertyMissing"),
+        ("PATCH", "", {"Image": "http://x/y.iso", "TransferProtocolType": "HTTPS"}, "PropertyValueConflict"),
+    ]
+    for method, path, body, message in wrong:
+        status, answer = nodes.request(method, path, body)
+        told = answer["error"]["@Message.ExtendedInfo"][0]["MessageId"]
+        assert (status, told.rpartition(".")[2]) == (400, message)
+    assert nodes.drive()["Inserted"]
+
+
+def test_a_missing_directory_is_said_and_is_no_matter_once_it_is_back(nodes: Nodes, web: ImageServer) -> None:
+    image_server.write_iso(web.directory / "boot.iso")
+    directory, body = nodes.lab.libvirtd.path(MEDIA), {"Image": web.url("/boot.iso")}
+    directory.rename(directory.with_suffix(".away"))
+    status, text, _ = messages(nodes.insert(body))
+    assert (status, f"{MEDIA} is missing" in text, "playbooks/bmc.yml" in text) == (503, True, True), text
+    assert nodes.eject() == (204, None)
+    directory.with_suffix(".away").rename(directory)
+    os.chown(directory, 0, 0)
+    status, text, _ = messages(nodes.insert(body))
+    assert (status, f"{MEDIA} cannot be written" in text) == (503, True), text
+    os.chown(directory, SERVICE_USER, SERVICE_USER)
+    assert nodes.insert(body) == (204, None)
+    assert "Traceback" not in nodes.lab.log()
+
+
+def test_libvirts_pool_lists_what_is_there(nodes: Nodes, web: ImageServer) -> None:
+    nodes.virsh("pool-create-as", "nometal-test-media", "dir", "--target", MEDIA)
+    try:
+        image_server.write_iso(web.directory / "boot.iso")
+        assert nodes.insert({"Image": web.url("/boot.iso")}) == (204, None)
+        assert nodes.image() in nodes.virsh("vol-list", "nometal-test-media")
+        assert nodes.insert({"Image": web.url("/half")})[0] == 400
+        assert nodes.virsh("vol-list", "nometal-test-media").count(MEDIA) == 1
+        assert nodes.eject() == (204, None)
+        assert MEDIA not in nodes.virsh("vol-list", "nometal-test-media")
+    finally:
+        nodes.virsh("pool-destroy", "nometal-test-media")
+
+
+def test_power_on_with_a_disc_that_is_gone_is_a_boot_with_an_empty_drive(nodes: Nodes, web: ImageServer) -> None:
+    """As with a server whose remote image cannot be reached."""
+    image_server.write_iso(web.directory / "boot.iso")
+    vm = nodes.vms[0]
+    assert nodes.insert({"Image": web.url("/boot.iso")}) == (204, None)
+    nodes.lab.libvirtd.path(nodes.image()).unlink()
+    assert nodes.lab.reset(vm, "On").status_code == 204
+    try:
+        shown = nodes.drive()
+        assert (shown["Inserted"], shown["Image"]) == (False, None)
+        assert nodes.live_disc() == "-"
+        assert f"of {vm.name} is gone" in nodes.lab.log()
+        assert nodes.insert({"Image": web.url("/boot.iso")}) == (204, None)
+        assert nodes.live_disc() == nodes.image()
+        assert nodes.lab.reset(vm, "ForceRestart").status_code == 204
+        assert nodes.live_disc() == nodes.image()
+        vm.destroy()
+        nodes.lab.libvirtd.path(nodes.image()).unlink()
+        vm.domain.create()  # somebody has started it behind our back
+        wait_for(lambda: not nodes.drive()["Inserted"])
+    finally:
+        vm.destroy()
+
+
+def test_the_log_tells_what_was_wanted_but_no_secret(nodes: Nodes, web: ImageServer) -> None:
+    """The other requests have left their lines in the same log."""
+    image_server.write_iso(web.directory / "boot.iso")
+    vm = nodes.vms[0]
+    inside = web.url("/boot.iso?token=s3cret-token").replace("//", "//reader:s3cret-word@")
+    assert nodes.insert({"Image": inside}) == (204, None)
+    boot = {"BootSourceOverrideTarget": "Cd", "BootSourceOverrideMode": "UEFI"}
+    assert nodes.lab.patch(vm.path, {"Boot": boot}).status_code == 204
+    assert nodes.lab.reset(vm, "GracefulShutdown").status_code == 204
+    assert nodes.lab.reset(vm, "Explode").status_code == 400
+    assert nodes.lab.patch(vm.path, {"Boot": {"BootSourceOverrideTarget": "None"}}).status_code == 204
+    log = nodes.lab.log()
+    for line in (
+        rf"POST \S+\.InsertMedia 204 \d+ ms operator from \S+: Image={web.url('/boot.iso')}$",
+        rf"PATCH {vm.path} 204 \d+ ms operator from \S+: Target=Cd Mode=UEFI$",
+        r"POST \S+\.Reset 204 \d+ ms operator from \S+: ResetType=GracefulShutdown$",
+        r"POST \S+\.Reset 400 \d+ ms operator from \S+$",
+    ):
+        assert re.search(line, log, re.MULTILINE), (line, log[-1500:])
+    assert "s3cret-" not in log
 
 
 def test_no_other_drives_and_no_certificates(nodes: Nodes) -> None:
@@ -297,7 +398,7 @@ def test_fault_11_five_nodes_make_one_download_and_one_copy(nodes: Nodes, web: I
         assert nodes.drive(node)["Inserted"]
         assert nodes.eject(node) == (204, None)
         assert nodes.image() == image
-    assert f"<source file='{image}'/>" in nodes.vms[4].xml()
+    assert f"<source file='{image}'" in nodes.vms[4].xml()
 
 
 def test_the_same_url_is_asked_for_news_and_the_same_content_kept_once(nodes: Nodes, web: ImageServer) -> None:

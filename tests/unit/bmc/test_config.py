@@ -28,7 +28,14 @@ GOOD: dict[str, Any] = {
     "media": {"directory": "/media", "max_bytes": 1000, "timeout": 60, "ca_file": None},
     "state": "/state",
 }
-IPMI = {"uuid": ONE, "name": "one", "address": "172.22.0.254", "port": 6230, "username": "admin", "password": "p"}
+IPMI = {
+    "uuid": ONE,
+    "name": "one",
+    "addresses": ["172.22.0.254", "192.168.126.1"],
+    "port": 6230,
+    "username": "admin",
+    "password": "p",
+}
 
 
 def written(directory: Path, value: Any) -> Path:
@@ -43,7 +50,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     assert read.listen[1] == config.Listen("fd00::1", 8000)
     assert read.tls == config.Tls(Path("/tls/server.pem"), Path("/tls/server.key"))
     assert read.media.ca_file is None
-    assert read.ipmi == (config.Ipmi(ONE, "one", "172.22.0.254", 6230, "admin", "p"),)
+    assert read.ipmi == (config.Ipmi(ONE, "one", ("172.22.0.254", "192.168.126.1"), 6230, "admin", "p"),)
     one, operator = read.account("one"), read.account("operator")
     assert one
     assert operator
@@ -90,6 +97,9 @@ def test_no_password_is_in_the_text_of_a_config(tmp_path: Path) -> None:
         (["media"], [], "the file: media must be of type dict, not list"),
         (["ipmi"], [IPMI, IPMI], f"ipmi: UUID {ONE} is there twice"),
         (["ipmi"], [IPMI, {**IPMI, "uuid": TWO}], "ipmi: address and port ('172.22.0.254', 6230) is there twice"),
+        (["ipmi"], [{**IPMI, "addresses": []}], "ipmi[0]: addresses: without one nobody can come in"),
+        (["ipmi"], [{**IPMI, "addresses": ["::"]}], "ipmi[0]: :: would serve the whole world"),
+        (["ipmi"], [{**IPMI, "addresses": ["::1", "::1"]}], "ipmi[0]: address ::1 is there twice"),
         (["ipmi"], [{**IPMI, "password": "p" * 21}], "ipmi[0]: password must have 1 to 20 bytes, as IPMI demands"),
         (["ipmi"], [{**IPMI, "username": ""}], "ipmi[0]: username must have 1 to 16 bytes, as IPMI demands"),
     ],

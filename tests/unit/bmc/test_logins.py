@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -225,7 +226,7 @@ def test_a_session_follows_its_accounts_systems(clock: Clock) -> None:
 
 
 def test_an_account_has_so_many_sessions_and_loses_the_stalest(clock: Clock) -> None:
-    one, two = somebody(), somebody("two")
+    one, two = (replace(somebody(name), systems=frozenset()) for name in ("one", "two"))
     open_sessions = sessions.Sessions(Now(one, two), clock)  # type: ignore[arg-type]
     _session, others = open_sessions.create(two)
     tokens = []
@@ -241,10 +242,14 @@ def test_an_account_has_so_many_sessions_and_loses_the_stalest(clock: Clock) -> 
     assert len(open_sessions.of(one)) == sessions.MOST_OF_AN_ACCOUNT
 
 
-def test_only_the_owner_sees_and_ends_a_session(clock: Clock) -> None:
-    one, two = somebody(), somebody("two")
-    open_sessions = sessions.Sessions(Now(one, two), clock)  # type: ignore[arg-type]
+def test_only_the_owner_and_the_operator_see_and_end_a_session(clock: Clock) -> None:
+    one, two = (replace(somebody(name), systems=frozenset()) for name in ("one", "two"))
+    operator = somebody("operator")
+    open_sessions = sessions.Sessions(Now(one, two, operator), clock)  # type: ignore[arg-type]
     session, token = open_sessions.create(one)
+    open_sessions.create(operator)
+    assert open_sessions.of(one) == [session]
+    assert session in open_sessions.of(operator)
     with pytest.raises(Refused) as refused:
         open_sessions.end(two, session.id)
     assert refused.value.status == 404

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-REGISTRY = "Base.1.8"
+REGISTRY = "Base.1.18"
 
 
 class Refused(Exception):  # noqa: N818 - reads as a sentence: raise Refused(400, ...)

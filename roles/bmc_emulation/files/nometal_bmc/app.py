@@ -13,7 +13,7 @@ import libvirt
 from sushy_tools.emulator import main as sushy
 from sushy_tools.emulator.resources.managers import FakeDriver as SystemManagers
 from sushy_tools.error import FishyError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from nometal_bmc import answers, guard, manager_views, media_routes, processor_views, service_views, system_views
 from nometal_bmc.answers import Refused
@@ -21,14 +21,14 @@ from nometal_bmc.domains import Domains
 from nometal_bmc.media import Media
 from nometal_bmc.systems import Nothing, Systems
 from nometal_bmc.watch import Watch
-from nometal_bmc.wishes import Request
 
 if TYPE_CHECKING:
-    from werkzeug.wrappers import Response
+    from collections.abc import Iterable
 
     from nometal_bmc.config import CurrentConfig
 
 LOG = logging.getLogger(__name__)
+LONGEST_PATH = 200
 
 READ_ONLY = ("chassis_resource", "volumes_collection")
 NOT_OFFERED = (
@@ -44,6 +44,11 @@ NOT_OFFERED = (
     "simple_task_service",
     "simple_task",
     "thermal_resource",
+    "registry_file_collection",
+    "bios_attribute_registry_file",
+    "message_registry_file",
+    "bios_registry",
+    "message_registry",
 )
 MESSAGE_IDS = {404: "ResourceMissingAtURI", 405: "OperationNotAllowed", 500: "InternalError"}
 
@@ -56,13 +61,20 @@ class Application(sushy.Application):
     vmedia: Any = None
     storage = drives = volumes = Nothing()
 
+    def make_default_options_response(self) -> flask.Response:
+        """What can be done here is in a header: there is nothing to say in a body."""
+        response = super().make_default_options_response()
+        response.status_code = 204
+        del response.content_type
+        return response
+
 
 def make_app(current: CurrentConfig) -> flask.Flask:
     """Make the lab's service. sushy-tools has one application per process, and so do we."""
     app = sushy.app
     app.__class__ = Application
-    app.request_class = Request
     app.json.sort_keys = False
+    app.url_map.merge_slashes = False  # or such a path is answered with a page for browsers
     domains = Domains(current)
     watch = Watch(domains)
     _set_drivers(app, domains)
@@ -98,19 +110,18 @@ def _refuse(**_: str) -> flask.Response:
 def _only_read(view: Callable[..., Any]) -> Callable[..., Any]:
     def reads(**arguments: str) -> Any:
         if flask.request.method not in ("GET", "HEAD"):
-            text = f"{flask.request.path} can only be read."
-            raise Refused(405, "OperationNotAllowed", text, headers={"Allow": "GET, HEAD"})
+            raise _not_allowed(["GET", "HEAD"])
         return view(**arguments)
 
     return reads
 
 
-def _answer(error: Exception) -> Response:
+def _answer(error: Exception) -> flask.Response:
     """Every error as a Redfish message, without what only the log should tell."""
     if isinstance(error, Refused):
         refused = error
     elif isinstance(error, HTTPException):
-        return _http_error(error)
+        refused = _http_error(error)
     else:
         refused = _fault(error)
     response = flask.jsonify(refused.body)
@@ -131,9 +142,16 @@ def _fault(error: Exception) -> Refused:
     return Refused(500, "InternalError", "The service has failed at this; its log tells more.")
 
 
-def _http_error(error: HTTPException) -> Response:
-    response = error.get_response()
-    code = error.code or 500
-    response.data = flask.json.dumps(answers.body(MESSAGE_IDS.get(code, "GeneralError"), error.description or ""))
-    response.content_type = "application/json"
-    return response
+def _http_error(error: HTTPException) -> Refused:
+    """What Flask refuses, in our words: its own are for people with browsers."""
+    if isinstance(error, MethodNotAllowed):
+        return _not_allowed(error.valid_methods or ())
+    if isinstance(error, NotFound):
+        return answers.not_found(flask.request.path[:LONGEST_PATH])
+    return Refused(error.code or 500, "GeneralError", f"The request cannot be served: {error.name}.")
+
+
+def _not_allowed(methods: Iterable[str]) -> Refused:
+    allowed = ", ".join(sorted(methods))
+    text = f"{flask.request.method} is not possible here; what is possible is {allowed}."
+    return Refused(405, "OperationNotAllowed", text, headers={"Allow": allowed})

@@ -85,6 +85,7 @@ def booted(domains: Domains, uuid: str) -> None:
     with domains.lock(uuid):
         live = domains.read_live(uuid)
         if live is not None:
+            domains.empty_lost_cd(uuid, live)
             use_up(domains, uuid, _mark_for_once(live))
 
 

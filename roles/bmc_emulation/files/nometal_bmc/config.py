@@ -133,21 +133,32 @@ def _ipmi(entry: Section) -> Ipmi:
     return Ipmi(
         uuid=_uuid(entry),
         name=entry.take("name", str),
-        address=_address(entry),
+        addresses=_addresses(entry),
         port=_port(entry),
         username=_short(entry, "username", LONGEST_IPMI_NAME),
         password=_short(entry, "password", LONGEST_IPMI_PASSWORD),
     )
 
 
+def _addresses(entry: Section) -> tuple[str, ...]:
+    addresses = tuple(_checked_address(text, entry.where) for text in entry.texts("addresses"))
+    if not addresses:
+        raise ConfigError(f"{entry.where}: addresses: without one nobody can come in")
+    _unique(f"{entry.where}: address", addresses)
+    return addresses
+
+
 def _address(entry: Section) -> str:
-    text = entry.take("address", str)
+    return _checked_address(entry.take("address", str), entry.where)
+
+
+def _checked_address(text: str, where: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
-        raise ConfigError(f"{entry.where}: {text} is no IP address") from error
+        raise ConfigError(f"{where}: {text} is no IP address") from error
     if address.is_unspecified or address.is_multicast:
-        raise ConfigError(f"{entry.where}: {text} would serve the whole world; name an address of the lab")
+        raise ConfigError(f"{where}: {text} would serve the whole world; name an address of the lab")
     return text
 
 
@@ -183,7 +194,7 @@ def _check(config: Config) -> None:
     _unique("systems: name", (system.name for system in config.systems))
     _unique("accounts: name", (account.name for account in config.accounts))
     _unique("ipmi: UUID", (node.uuid for node in config.ipmi))
-    _unique("ipmi: address and port", ((node.address, node.port) for node in config.ipmi))
+    _unique("ipmi: address and port", ((address, node.port) for node in config.ipmi for address in node.addresses))
     for account in config.accounts:
         _known(config, f"accounts: {account.name}", account.systems or ())
     for node in config.ipmi:

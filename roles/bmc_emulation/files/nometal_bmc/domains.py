@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Protocol, TypeVar
 
 import libvirt
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
     from nometal_bmc.config import Config
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+
+DRIVE = "devices/disk[@device='cdrom']"
 
 INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE
 EDITABLE = INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE  # without SECURE, a redefined VM has lost its passwords
@@ -131,6 +136,26 @@ class Domains:
             if live is not None:
                 self._set_live_cd(uuid, _drive(live), path)
 
+    def empty_lost_cd(self, uuid: str, live: etree._Element) -> None:
+        """Empty the drive for good when libvirt had to start the VM without its disc, since the file was gone.
+
+        A server with an image that cannot be reached starts as well, and shows a drive with nothing in it.
+        """
+        with self.lock(uuid):
+            lost = values(self.read(uuid), f"{DRIVE}/source[@startupPolicy='optional']/@file")
+            ours = lost and Path(lost[0]).parent == self._current.config.media.directory
+            if ours and not live.findall(f"{DRIVE}/source") and not Path(lost[0]).exists():
+                LOG.warning("The disc %s of %s is gone: it has started with an empty drive", *lost, self.names[uuid])
+                self.set_cd(uuid, None)
+
+    def refresh_pool(self, directory: Path) -> None:
+        """Have libvirt look at what is there now, if it has a pool of this directory."""
+        try:
+            self.connection().storagePoolLookupByTargetPath(str(directory)).refresh()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_STORAGE_POOL:
+                LOG.warning("The pool of %s was not refreshed: %s", directory, error)
+
     def _set_live_cd(self, uuid: str, drive: etree._Element, path: str | None) -> None:
         _fill(drive, path)
         # Forced: a guest may have locked the tray, which does not stop the BMC of a server either.
@@ -159,7 +184,7 @@ def _vanishing() -> Iterator[None]:
 
 
 def _drive(root: etree._Element) -> etree._Element:
-    drive = root.find("devices/disk[@device='cdrom']")
+    drive = root.find(DRIVE)
     if drive is None:
         raise not_found(f"A CD-ROM drive in {root.findtext('name')}")
     return drive
@@ -171,4 +196,5 @@ def _fill(drive: etree._Element, path: str | None) -> None:
     target.attrib.pop("tray", "")
     drive.set("type", "file")
     if path:
-        target.addprevious(etree.Element("source", file=path))
+        # Optional: a file that is gone keeps nobody from starting the VM.
+        target.addprevious(etree.Element("source", file=path, startupPolicy="optional"))

@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import asyncio
+import http
+import json
 import logging
 from asyncio import sslproto
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from nometal_bmc.answers import Refused
 
 if TYPE_CHECKING:
     import socket
@@ -30,6 +34,9 @@ LINGER_SECONDS = 2.0  # to read on after a refusal, or the client would see a re
 MOST_HEAD_BYTES, MOST_HEADERS = 32 * 1024, 100
 MOST_BYTES = 8 * 1024 * 1024
 MOST_PIPELINED = 8
+TOO_LARGE = Refused(
+    431, "GeneralError", f"The request's head is larger than {MOST_HEAD_BYTES} bytes or has too many headers."
+)
 MOST_OF_A_SOURCE, MOST_CONNECTIONS = 256, 768  # a process has 1024 file descriptors, if nobody raises that
 # The buffer that each connection has. Python's own is of 256 KiB, too much for so many.
 sslproto.SSLProtocol.max_size = 16 * 1024  # type: ignore[attr-defined]
@@ -48,6 +55,7 @@ class Connection(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._in_head = False
         self._bytes = 0
+        self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -62,9 +70,12 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._bytes += len(data)
-        super().data_received(data)
-        if self._bytes > (MOST_HEAD_BYTES if self._in_head else MOST_BYTES):
+        if not self._refused:
+            super().data_received(data)
+        if self._bytes > MOST_BYTES:
             self.transport.abort()
+        elif self._in_head and self._bytes > MOST_HEAD_BYTES:
+            self._refuse(TOO_LARGE)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -73,6 +84,7 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self.headers) >= MOST_HEADERS:
+            self._refuse(TOO_LARGE)
             raise TooMuch
         super().on_header(name, value)
 
@@ -87,6 +99,29 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         if self.cycle.response_complete:
             self._give(IDLE_SECONDS)
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn."""
+        self._refuse(Refused(400, "GeneralError", msg))
+
+    def _refuse(self, refused: Refused) -> None:
+        """Answer what is no request; what still comes is not looked at."""
+        if self._refused:
+            return
+        self._refused = True
+        if self.cycle is not None and not self.cycle.response_complete:  # an answer is on its way
+            self.transport.abort()
+            return
+        body = json.dumps(refused.body).encode()
+        own = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        head = b"".join(b"%s: %s\r\n" % header for header in [*self.server_state.default_headers, *own])
+        status = http.HTTPStatus(refused.status)
+        self.transport.write(b"HTTP/1.1 %d %s\r\n%s\r\n%s" % (status, status.phrase.encode(), head, body))
+        self._give(LINGER_SECONDS)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

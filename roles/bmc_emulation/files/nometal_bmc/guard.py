@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import flask
 from werkzeug.datastructures import Authorization
 
-from nometal_bmc import sessions
+from nometal_bmc import service_views, sessions
 from nometal_bmc.answers import not_found
 from nometal_bmc.credentials import Credentials, unauthorized
+from nometal_bmc.wishes import Request
 
 if TYPE_CHECKING:
     from nometal_bmc.config import Account, Config, CurrentConfig
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BODY_BYTES", "Guard", "protect"]
 
 MOST_BODY_BYTES = 64 * 1024
-SERVICE_ROOT = frozenset({"/redfish", "/redfish/", "/redfish/v1", "/redfish/v1/"})
+SERVICE_ROOT = frozenset(
+    {"/redfish", "/redfish/", "/redfish/v1", "/redfish/v1/", service_views.ODATA_PATH, service_views.METADATA_PATH}
+)
 OF_ONE_SYSTEM = ("/redfish/v1/Systems/<", "/redfish/v1/Managers/<")
 
 
@@ -46,11 +49,14 @@ class Guard:
 def protect(app: flask.Flask, current: CurrentConfig) -> None:
     """Let every request in only by its account's leave; adds the SessionService."""
     app.config["MAX_CONTENT_LENGTH"] = MOST_BODY_BYTES
+    app.request_class = Request
     first = "nometal_bmc" not in app.extensions
     app.extensions["nometal_bmc"] = Guard(current)
     if first:
         app.before_request(_admit)
         app.add_url_rule("/redfish", "versions", lambda: {"v1": "/redfish/v1/"})
+        app.add_url_rule(service_views.ODATA_PATH, "odata", service_views.show_odata)
+        app.add_url_rule(service_views.METADATA_PATH, "metadata", service_views.metadata)
         sessions.add_routes(app)
 
 

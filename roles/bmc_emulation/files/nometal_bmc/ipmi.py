@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5
+SUPERVISOR = (sys.executable, "-m", "nometal_bmc.ipmi_supervisor")
 
 
 class IpmiBmcs:
@@ -49,8 +50,11 @@ class IpmiBmcs:
             theirs, ours = Pipe(duplex=False)
             with ours:
                 with theirs:
-                    command = [sys.executable, "-m", "nometal_bmc.ipmi_supervisor", str(theirs.fileno())]
-                    supervisor = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                    supervisor = subprocess.Popen(
+                        [*SUPERVISOR, str(theirs.fileno()), str(self._current.path)],
+                        stdin=subprocess.DEVNULL,
+                        pass_fds=[theirs.fileno()],
+                    )
                 with suppress(OSError):  # it has ended
                     self._tell(supervisor, ours)
             code = supervisor.wait()

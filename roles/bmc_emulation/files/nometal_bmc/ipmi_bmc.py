@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import logging
+import selectors
+import socket
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 MAX_SESSIONS = 128
 LONGEST_PACKET = 3000
+RETRY_SECONDS = 0.5
 RMCP_PLUS, OPEN_SESSION = 6, 0x10
 RMCP_PLUS_HEADER = 16
 
@@ -55,20 +59,21 @@ class Declined(Exception):  # noqa: N818 - reads as a sentence: raise Declined(0
 
 
 class NodeBmc(VirtualBMC):
-    """One process has one: pyghmi keeps the sessions of all its BMCs in a class.
+    """A node's BMC at one address. One process has those of one node: pyghmi keeps all sessions in a class.
 
     Changes of a VM never meet: requests are answered one after the other, the watch takes the VM's lock, and there is
     nobody else: a lab with IPMI has no Redfish beside it.
     """
 
-    def __init__(self, config: Config, node: Ipmi) -> None:
-        # Without pyghmi's thread, which would take in a flood faster than it can be answered: see listen().
+    def __init__(self, domains: Domains, node: Ipmi, address: str, libvirt_uri: str) -> None:
+        # Without pyghmi's thread, which would take in a flood faster than it can be answered: see Node.listen().
         pyghmi_session.iothread, pyghmi_session.iothreadready = "none", True
         self._system = node.uuid
-        self._domains = Domains(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
-        Watch(self._domains).start()
-        super().__init__(node.username, node.password, node.port, node.address, node.name, config.libvirt_uri)
+        self._domains = domains
+        self.node = node.name
+        super().__init__(node.username, node.password, node.port, address, node.name, libvirt_uri)
         self.uuid = uuid.UUID(node.uuid)
+        self.port = address  # by which pyghmi tells the sessions of a client apart: here they have all one port
 
     @property
     def domain_name(self) -> str:
@@ -79,16 +84,14 @@ class NodeBmc(VirtualBMC):
     def domain_name(self, name: str) -> None:
         """Virtualbmc sets what it was given."""
 
-    def listen(self) -> None:
-        """Serve for ever, a packet at a time: what comes faster waits in the socket's buffer, or is lost there."""
-        while True:
-            packet, peer = self.serversocket.recvfrom(LONGEST_PACKET)
-            handler = pyghmi_session.Session.bmc_handlers.get(peer, {}).get(self.port, self)
-            handler.pktqueue.append((packet, peer, self.serversocket))
-            try:
-                handler.process_pktqueue()
-            except Exception as error:  # pyghmi trusts what comes; nothing that comes may end us
-                LOG.debug("A packet from %s is no IPMI: %r", peer[0], error)
+    def take_packet(self) -> None:
+        packet, peer = self.serversocket.recvfrom(LONGEST_PACKET, socket.MSG_DONTWAIT)
+        handler = pyghmi_session.Session.bmc_handlers.get(peer, {}).get(self.port, self)
+        handler.pktqueue.append((packet, peer, self.serversocket))
+        try:
+            handler.process_pktqueue()
+        except Exception as error:  # pyghmi trusts what comes; nothing that comes may end us
+            LOG.debug("A packet from %s is no IPMI: %r", peer[0], error)
 
     def sessionless_data(self, data: bytearray, peer: tuple[Any, ...]) -> None:
         if data[4] == RMCP_PLUS and data[5] == OPEN_SESSION:
@@ -98,10 +101,16 @@ class NodeBmc(VirtualBMC):
             super().sessionless_data(data, peer)
 
     def _make_room(self) -> None:
-        handlers = pyghmi_session.Session.bmc_handlers
-        sessions = [of_peer[self.port] for peer, of_peer in handlers.items() if peer is not self.serversocket]
+        handlers = [handler for of_peer in pyghmi_session.Session.bmc_handlers.values() for handler in of_peer.values()]
+        sessions = [handler for handler in handlers if isinstance(handler, NodeSession)]
         if len(sessions) >= MAX_SESSIONS:
             min(sessions, key=lambda session: session.worth).close_server_session()
+
+    def control_chassis(self, request: dict[str, Any], session: NodeSession) -> None:
+        if request["data"]:
+            super().control_chassis(request, session)
+        else:
+            session.send_ipmi_response(code=TOO_SHORT)
 
     def get_system_guid(self) -> uuid.UUID:
         return self.uuid
@@ -168,12 +177,42 @@ class NodeBmc(VirtualBMC):
             return IPMI_COMMAND_NODE_BUSY, None
 
 
+class Node:
+    """A node's BMC at all its addresses."""
+
+    def __init__(self, config: Config, node: Ipmi) -> None:
+        self._node = node
+        self._libvirt_uri = config.libvirt_uri
+        self._domains = Domains(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
+        Watch(self._domains).start()
+        self._waiting = dict.fromkeys(node.addresses, "")
+        """The addresses where it cannot listen (yet), and why."""
+
+    def listen(self) -> None:
+        """Serve for ever, a packet at a time: what comes faster waits in the socket's buffer, or is lost there."""
+        with selectors.DefaultSelector() as selector:
+            while True:
+                self._open(selector)
+                for key, _events in selector.select(RETRY_SECONDS if self._waiting else None):
+                    with suppress(BlockingIOError):  # the kernel has found the packet to be damaged
+                        key.data.take_packet()
+
+    def _open(self, selector: selectors.BaseSelector) -> None:
+        name, port = self._node.name, self._node.port
+        for address, told in list(self._waiting.items()):
+            try:
+                bmc = NodeBmc(self._domains, self._node, address, self._libvirt_uri)
+            except OSError as error:
+                if str(error) != told:
+                    LOG.warning("The BMC of %s cannot listen yet at %s port %s: %s", name, address, port, error)
+                self._waiting[address] = str(error)
+                continue
+            del self._waiting[address]
+            selector.register(bmc.serversocket, selectors.EVENT_READ, bmc)
+            LOG.info("The BMC of %s listens at %s port %s", name, address, port)
+
+
 def serve(config: Config, node: Ipmi) -> None:
-    """Be the BMC of a node, for ever, or until its address does not exist (yet)."""
+    """Be the BMC of a node, for ever."""
     libvirt.registerErrorHandler(lambda *_: None, None)  # what goes wrong is logged where it matters
-    try:
-        bmc = NodeBmc(config, node)
-    except OSError as error:
-        raise SystemExit(f"The BMC of {node.name} cannot listen at {node.address} port {node.port}: {error}") from error
-    LOG.info("The BMC of %s listens at %s port %s", node.name, node.address, node.port)
-    bmc.listen()
+    Node(config, node).listen()

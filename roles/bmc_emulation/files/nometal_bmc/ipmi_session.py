@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any
 
@@ -12,6 +13,10 @@ from pyghmi.ipmi.private import constants
 from pyghmi.ipmi.private.serversession import ServerSession
 from pyghmi.ipmi.private.session import Session
 
+from nometal_bmc import ipmi_wishes
+
+LOG = logging.getLogger(__name__)
+ACCESS = logging.getLogger("nometal_bmc.access")
 UNAUTHORIZED_NAME = 0x0D
 CLIENT_SESSION = slice(4, 8)
 """In an open session request."""
@@ -19,6 +24,8 @@ CLIENT_SESSION = slice(4, 8)
 
 class NodeSession(ServerSession):
     """A session, or the beginning of one, of the client at one address and port."""
+
+    _next_refusal_line = 0.0
 
     def __init__(self, *args: Any) -> None:
         self.last_used = time.monotonic()
@@ -32,7 +39,10 @@ class NodeSession(ServerSession):
         return (bool(self.integrityalgo), self.last_used)
 
     def close_server_session(self) -> None:
-        Session.bmc_handlers.pop(self.sockaddr, None)
+        of_peer = Session.bmc_handlers.get(self.sockaddr, {})
+        of_peer.pop(self.bmc.port, None)
+        if not of_peer:
+            Session.bmc_handlers.pop(self.sockaddr, None)
 
     def handle_client_request(self, request: dict[str, Any]) -> None:
         """Obey once; a client that has waited too long for the answer sends the same again, with the same number."""
@@ -40,7 +50,9 @@ class NodeSession(ServerSession):
         asked = (self.seqlun, request["netfn"], request["command"], bytes(request["data"]))
         if asked != self._request:
             self._request, self._answer = asked, None
+            started = time.monotonic()
             super().handle_client_request(request)
+            self._log(request, time.monotonic() - started)
         elif self._answer is not None:
             args, options = self._answer
             super()._send_ipmi_net_payload(*args, **options)
@@ -55,5 +67,27 @@ class NodeSession(ServerSession):
         if self.authdata.get(name.decode(errors="replace")) is None:
             refusal = bytearray([data[0], UNAUTHORIZED_NAME, 0, 0]) + self.clientsessionid
             self.send_payload(refusal, constants.payload_types["rakp2"], retry=False)
+            self._log_refusal("an unknown account")
         else:
             super()._got_rakp1(data)
+
+    def _got_rakp3(self, data: bytearray) -> None:
+        """The client proves that it knows the password; pyghmi says nothing if it does not."""
+        super()._got_rakp3(data)
+        if not self.integrityalgo:
+            self._log_refusal(self.username.decode(errors="replace"))
+
+    def _log(self, request: dict[str, Any], seconds: float) -> None:
+        wish = ipmi_wishes.described(request["netfn"], request["command"], bytes(request["data"]))
+        if wish:
+            code = self._answer[1].get("code", 0) if self._answer else None
+            outcome = "no answer" if code is None else "done" if code == 0 else f"declined ({code:#04x})"
+            who, source = self.username.decode(errors="replace"), self.sockaddr[0]
+            ACCESS.info("%s: %s: %s %.0f ms %s from %s", self.bmc.node, wish, outcome, seconds * 1000, who, source)
+
+    def _log_refusal(self, who: str) -> None:
+        """Not more than one a second: it costs nothing to send such packets."""
+        now = time.monotonic()
+        if now >= NodeSession._next_refusal_line:
+            NodeSession._next_refusal_line = now + 1
+            LOG.warning("Refused a login from %s for %s at the BMC of %s", self.sockaddr[0], who, self.bmc.node)

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The process that starts a process for each IPMI BMC and starts it again when it has ended: see ipmi.py.
 
-`python -m nometal_bmc.ipmi_supervisor <descriptor>`: the descriptor is a pipe by which configurations come.
+`python -m nometal_bmc.ipmi_supervisor <descriptor> <file>`: the descriptor is a pipe by which configurations come, the
+file is theirs: by it, those who look at processes know whose this one and its forks are.
 """
 
 from __future__ import annotations

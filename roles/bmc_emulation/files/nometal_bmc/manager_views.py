@@ -14,7 +14,7 @@ import flask
 from nometal_bmc import notes
 from nometal_bmc.answers import Refused
 from nometal_bmc.service_views import CHASSIS_PATH
-from nometal_bmc.wishes import Kinds, checked
+from nometal_bmc.wishes import Kinds, checked, note
 
 if TYPE_CHECKING:
     from nometal_bmc.domains import Domains
@@ -55,6 +55,7 @@ def change(domains: Domains, uuid: str, wanted: dict[str, Any]) -> None:
     if "DateTimeLocalOffset" in wishes:
         _zone(wishes["DateTimeLocalOffset"])
     ahead = _ahead(wishes["DateTime"]) if "DateTime" in wishes else None
+    note(**wishes)
     with domains.edit(uuid) as root:
         zone, before = _clock(notes.read(root))
         clock = f"{before if ahead is None else ahead:.0f}"

@@ -147,5 +147,7 @@ class Media:
     def _sweep(self) -> None:
         try:
             self._cache.sweep()
+            if self._cache.take_changed():
+                self._domains.refresh_pool(self._current.config.media.directory)
         except (Refused, libvirt.libvirtError, OSError) as error:
             LOG.warning("images that no VM holds stay until the next insert or eject: %s", error)

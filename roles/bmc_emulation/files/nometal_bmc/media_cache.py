@@ -5,43 +5,31 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import hashlib
 import logging
-import os
 import re
-import shutil
-import sys
-import tempfile
 import threading
 from collections import Counter
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from nometal_bmc import images
 from nometal_bmc.answers import Refused
-from nometal_bmc.download import UNFIT, Deadline, Reply, Validators, opened
-from nometal_bmc.media_source import Source, refuse
+from nometal_bmc.download import Deadline, Validators, opened
+from nometal_bmc.media_part import PREFIX, Part, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nometal_bmc.config import CurrentConfig
+    from nometal_bmc.media_source import Source
 
 __all__ = ["MediaCache"]
 
 LOG = logging.getLogger(__name__)
-PART = ".part-"
 NAME = r"[0-9a-f]{64}\.iso"
-MARGIN = 256 * 1024 * 1024
-"""Left free for the VMs' disks, which live in the same file system: they would all stop when it is full."""
-MODE = 0o644  # QEMU runs as another user
-FULL = (errno.ENOSPC, errno.EDQUOT)
-INSUFFICIENT_STORAGE = 507
 
 
 @dataclass(frozen=True)
@@ -62,6 +50,7 @@ class MediaCache:
         self._flights: dict[Source, Future[None]] = {}
         self._known: dict[Source, Known] = {}
         self._pins: Counter[Path] = Counter()
+        self._changed = any(self._directory.glob("*"))
 
     @contextmanager
     def image(self, source: Source) -> Iterator[Path]:
@@ -75,7 +64,7 @@ class MediaCache:
 
     def remove_leftovers(self) -> None:
         """Remove the beginnings of downloads whose process is dead: a living one locks its file."""
-        for part in self._directory.glob(f"{PART}*"):
+        for part in self._directory.glob(f"{PREFIX}*"):
             with suppress(OSError), part.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 part.unlink()
@@ -88,9 +77,15 @@ class MediaCache:
             held = self._held() if unpinned else set()
             for path in unpinned:
                 if str(path) not in held:
+                    self._changed = True
                     path.unlink(missing_ok=True)
                     LOG.info("removed %s: no VM holds it", path.name)
             self._known = {source: known for source, known in self._known.items() if known.path.exists()}
+
+    def take_changed(self) -> bool:
+        """Whether files have come or gone since the last call."""
+        changed, self._changed = self._changed, False
+        return changed
 
     @property
     def _directory(self) -> Path:
@@ -145,12 +140,15 @@ class MediaCache:
         return self._pin_known(source) if same else None
 
     def _download(self, source: Source) -> Path:
-        limit = self._current.config.media.max_bytes
-        with opened(source, "GET", self._deadline()) as reply, _Part(self._directory) as part:
-            digest = part.receive(reply, limit)
-            return self._keep(source, reply.validators, part, self._directory / f"{digest}.iso")
+        directory, limit = self._directory, self._current.config.media.max_bytes
+        try:
+            with usable(directory), Part(directory) as part, opened(source, "GET", self._deadline()) as reply:
+                digest = part.receive(reply, limit)
+                return self._keep(source, reply.validators, part, directory / f"{digest}.iso")
+        finally:
+            self._changed = True
 
-    def _keep(self, source: Source, validators: Validators, part: _Part, path: Path) -> Path:
+    def _keep(self, source: Source, validators: Validators, part: Part, path: Path) -> Path:
         with self._lock:
             if not path.exists():
                 part.path.rename(path)
@@ -161,90 +159,3 @@ class MediaCache:
 
     def _deadline(self) -> Deadline:
         return Deadline(self._current.config.media.timeout)
-
-
-class _Part:
-    """A file that is being received: locked while somebody receives it, gone unless it was renamed."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def __enter__(self) -> _Part:
-        descriptor, name = tempfile.mkstemp(prefix=PART, dir=self._directory)
-        self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self.path = Path(name)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.path.unlink(missing_ok=True)
-        self._file.close()
-
-    def receive(self, reply: Reply, limit: int) -> str:
-        """Write the body down and return its digest; refused as soon as it is seen to be unfit."""
-        self._refuse_too_big(reply.length or 0, limit, reply.place)
-        with _refusing_when_full(self._directory):
-            self._reserve(reply.length or 0)
-            digest, head, size = hashlib.sha256(), b"", 0
-            for chunk in reply.chunks():
-                size += len(chunk)
-                self._refuse_too_big(size, limit, reply.place)
-                if len(head) < images.HEAD:
-                    head = self._judged_head(head + chunk, reply)
-                digest.update(chunk)
-                self._write(chunk, ahead=reply.length is None)
-            self._recognise(head, size, reply.place)
-            os.fchmod(self._file.fileno(), MODE)
-            os.fsync(self._file.fileno())
-        return digest.hexdigest()
-
-    def _reserve(self, size: int) -> None:
-        _room(self._directory, size)
-        if size:
-            os.posix_fallocate(self._file.fileno(), 0, size)
-
-    def _write(self, chunk: bytes, *, ahead: bool) -> None:
-        if ahead:
-            _room(self._directory, len(chunk))
-        left = memoryview(chunk)
-        while left:
-            left = left[self._file.write(left) :]
-
-    def _judged_head(self, head: bytes, reply: Reply) -> bytes:
-        """A gigabyte of something else needs not be received to be refused."""
-        if len(head) >= images.HEAD:
-            head = head[: images.HEAD]
-            self._recognise(head, reply.length or sys.maxsize, reply.place)
-        return head
-
-    @staticmethod
-    def _recognise(head: bytes, size: int, place: str) -> None:
-        try:
-            images.recognise(head, size)
-        except images.NotAnImage as unfit:
-            refuse(f"{place} sent no image: {unfit}", UNFIT)
-
-    @staticmethod
-    def _refuse_too_big(size: int, limit: int, place: str) -> None:
-        if size > limit:
-            refuse(f"{place} has more than the {limit} bytes that an image may have", UNFIT)
-
-
-def _room(directory: Path, size: int) -> None:
-    if shutil.disk_usage(directory).free - size < MARGIN:
-        _refuse_full(directory, f"{size} bytes more would leave less than {MARGIN}")
-
-
-@contextmanager
-def _refusing_when_full(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        _refuse_full(directory, str(error.strerror))
-
-
-def _refuse_full(directory: Path, why: str) -> NoReturn:
-    LOG.error("%s has too little room for an image: %s", directory, why)
-    refuse(f"the host has too little room for it ({why})", "InsufficientStorage", INSUFFICIENT_STORAGE)

@@ -16,7 +16,8 @@ import flask
 
 from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.media import DEVICE
-from nometal_bmc.wishes import Kinds, checked, one_of
+from nometal_bmc.media_source import place, split
+from nometal_bmc.wishes import PARAMETER, PROPERTY, Kinds, Words, checked, note, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,16 +43,19 @@ def replace_views(app: flask.Flask, media: Media) -> None:
 
     def insert(identity: str, device: str) -> flask.Response:
         uuid, wishes = _system_of(identity, device), flask.request.json
-        _check_image(wishes or {})
-        _insert(media, uuid, checked(wishes or {}, KINDS))
+        if not wishes.get("Image"):
+            raise _image_missing(PARAMETER)
+        _insert(media, uuid, checked(wishes, KINDS, words=PARAMETER), PARAMETER)
         return _nothing()
 
     def eject(identity: str, device: str) -> flask.Response:
-        media.eject(_system_of(identity, device))
+        uuid = _system_of(identity, device)
+        checked(flask.request.json, {}, words=PARAMETER)
+        media.eject(uuid)
         return _nothing()
 
     def change(identity: str, device: str) -> flask.Response:
-        _change(media, _system_of(identity, device), checked(flask.request.json or {}, KINDS))
+        _change(media, _system_of(identity, device), checked(flask.request.json, KINDS))
         return _nothing()
 
     views: dict[str, Callable[..., flask.Response]] = {
@@ -97,16 +101,19 @@ def _drive(media: Media, uuid: str) -> dict[str, Any]:
     }
 
 
-def _insert(media: Media, uuid: str, wishes: dict[str, Any]) -> None:
-    _check_possible(wishes)
+def _insert(media: Media, uuid: str, wishes: dict[str, Any], words: Words) -> None:
+    source = split(wishes["Image"])
+    _check_possible(wishes, source.scheme.upper(), words)
+    note(Image=place(source), VerifyCertificate=wishes.get("VerifyCertificate"))
     media.insert(uuid, wishes["Image"], _login(wishes), verify=wishes.get("VerifyCertificate"))
 
 
 def _change(media: Media, uuid: str, wishes: dict[str, Any]) -> None:
+    note(**{name: wishes[name] for name in ("Inserted", "VerifyCertificate") if name in wishes})
     if wishes.get("Image"):
-        _insert(media, uuid, wishes)
+        _insert(media, uuid, wishes, PROPERTY)
     elif wishes.get("Inserted"):
-        _check_image(wishes)
+        raise _image_missing(PROPERTY)
     elif "Image" in wishes or "Inserted" in wishes:
         media.eject(uuid)
     elif set(wishes) != {"VerifyCertificate"}:
@@ -116,20 +123,22 @@ def _change(media: Media, uuid: str, wishes: dict[str, Any]) -> None:
         media.set_verifies(uuid, wishes["VerifyCertificate"])
 
 
-def _check_image(wishes: dict[str, Any]) -> None:
-    if not wishes.get("Image"):
-        text = "Image is missing: the URL of what is to be inserted."
-        raise Refused(400, "ActionParameterMissing", text, prop="Image")
+def _image_missing(words: Words) -> Refused:
+    return Refused(400, words.missing, "Image is missing: the URL of what is to be inserted.", prop="Image")
 
 
-def _check_possible(wishes: dict[str, Any]) -> None:
+def _check_possible(wishes: dict[str, Any], scheme: str, words: Words) -> None:
     for name in ("Inserted", "WriteProtected"):
         if not wishes.get(name, True):
             text = f"{name} can only be true: a CD is inserted, and nobody writes to it."
-            raise Refused(400, "ActionParameterNotSupported", text, prop=name)
+            raise Refused(400, words.not_in_list, text, prop=name)
     for name, allowed in {"TransferMethod": METHODS, "TransferProtocolType": PROTOCOLS}.items():
         if wishes.get(name) is not None:
-            one_of(wishes[name], allowed, name)
+            one_of(wishes[name], allowed, name, words)
+    protocol = wishes.get("TransferProtocolType")
+    if protocol not in (None, scheme):
+        text = f"TransferProtocolType {protocol} contradicts Image, which is to be fetched by {scheme}."
+        raise Refused(400, words.conflict, text, prop="TransferProtocolType")
 
 
 def _login(wishes: dict[str, Any]) -> tuple[str, str] | None:

@@ -82,7 +82,7 @@ class Server:
     async def _tick(self, state: ServerState) -> None:
         """What has to be looked at again and again, whether somebody asks or not."""
         while True:
-            state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+            state.default_headers = [(b"date", formatdate(usegmt=True).encode()), (b"odata-version", b"4.0")]
             self._current.refresh()
             if self._certificate:
                 self._certificate.refresh()

@@ -17,7 +17,44 @@ if TYPE_CHECKING:
 ROOT = "/redfish/v1"
 CHASSIS = "Enclosure"
 CHASSIS_PATH = f"{ROOT}/Chassis/{CHASSIS}"
-PARTS = ("Systems", "Managers", "Chassis", "Registries", "SessionService")
+PARTS = ("Systems", "Managers", "Chassis", "SessionService")
+ODATA_PATH, METADATA_PATH = f"{ROOT}/odata", f"{ROOT}/$metadata"
+SCHEMAS = {
+    "ServiceRoot": "v1_5_0",
+    "ComputerSystemCollection": "",
+    "ComputerSystem": "v1_13_0",
+    "ManagerCollection": "",
+    "Manager": "v1_3_1",
+    "ChassisCollection": "",
+    "Chassis": "v1_5_0",
+    "SessionService": "v1_1_8",
+    "SessionCollection": "",
+    "Session": "v1_1_3",
+    "VirtualMediaCollection": "",
+    "VirtualMedia": "v1_4_0",
+    "SecureBoot": "v1_1_0",
+    "ProcessorCollection": "",
+    "Processor": "v1_0_7",
+    "SimpleStorageCollection": "",
+    "SimpleStorage": "v1_2_0",
+    "StorageCollection": "",
+    "EthernetInterfaceCollection": "",
+    "EthernetInterface": "v1_4_0",
+    "Message": "v1_0_8",
+}
+METADATA = """<?xml version="1.0" encoding="UTF-8"?>
+<edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0">
+{references}<edmx:DataServices>
+<Schema xmlns="http://docs.oasis-open.org/odata/ns/edm" Namespace="Service">
+<EntityContainer Name="Service" Extends="ServiceRoot.v1_5_0.ServiceContainer"/>
+</Schema>
+</edmx:DataServices>
+</edmx:Edmx>
+"""
+REFERENCE = """<edmx:Reference Uri="http://redfish.dmtf.org/schemas/v1/{name}_v1.xml">
+{includes}</edmx:Reference>
+"""
+INCLUDE = '<edmx:Include Namespace="{namespace}"/>\n'
 
 
 def show_root() -> dict[str, Any]:
@@ -31,6 +68,27 @@ def show_root() -> dict[str, Any]:
         **{part: {"@odata.id": f"{ROOT}/{part}"} for part in PARTS},
         "Links": {"Sessions": {"@odata.id": f"{ROOT}/SessionService/Sessions"}},
     }
+
+
+def show_odata() -> dict[str, Any]:
+    """The same for clients that know OData only."""
+    entries = {"Service": f"{ROOT}/", **{part: f"{ROOT}/{part}" for part in PARTS}}
+    return {
+        "@odata.context": METADATA_PATH,
+        "value": [{"name": name, "kind": "Singleton", "url": url} for name, url in entries.items()],
+    }
+
+
+def metadata() -> flask.Response:
+    """Where the schemas are that our resources follow; the one document that is not JSON."""
+    references = "".join(_reference(name, version) for name, version in SCHEMAS.items())
+    return flask.Response(METADATA.format(references=references), content_type="application/xml")
+
+
+def _reference(name: str, version: str) -> str:
+    namespaces = [name, f"{name}.{version}"] if version else [name]
+    includes = "".join(INCLUDE.format(namespace=namespace) for namespace in namespaces)
+    return REFERENCE.format(name=name, includes=includes)
 
 
 def show_all_chassis() -> dict[str, Any]:

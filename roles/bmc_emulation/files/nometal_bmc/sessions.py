@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused, not_found
+from nometal_bmc.wishes import Kinds, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ SERVICE_PATH = "/redfish/v1/SessionService"
 SESSIONS_PATH = f"{SERVICE_PATH}/Sessions"
 TIMEOUT_SECONDS = 30 * 60
 MOST_OF_AN_ACCOUNT = 64
+LOGIN: Kinds = {"UserName": (str,), "Password": (str,)}
 
 
 @dataclass
@@ -78,9 +80,13 @@ class Sessions:
         return self._current.config.account(session.account.name)
 
     def of(self, account: Account) -> list[Session]:
+        """Those that it may see and end: its own, or all if it commands all systems."""
         with self._lock:
             self._forget_ended()
-            return [session for session in self._by_token.values() if session.account.name == account.name]
+            everybodys = account.systems is None
+            return [
+                session for session in self._by_token.values() if everybodys or session.account.name == account.name
+            ]
 
     def end(self, account: Account, session_id: str) -> None:
         session = self.find(account, session_id)
@@ -145,22 +151,15 @@ def _collection() -> dict[str, Any]:
 
 
 def _create() -> tuple[dict[str, Any], int, dict[str, str]]:
-    asked = flask.request.get_json(silent=True)
-    if not isinstance(asked, dict):
-        raise Refused(400, "MalformedJSON", "The body must be a JSON object.")
-    name, password = (_text(asked, key) for key in ("UserName", "Password"))
+    asked = checked(flask.request.json, LOGIN)
+    for key in LOGIN:
+        if key not in asked:
+            raise Refused(400, "PropertyMissing", f"{key} is missing.", prop=key)
+    name, password = asked["UserName"], asked["Password"]
     account = _credentials().verify(flask.request.remote_addr or "", name, password)
     flask.request.environ["nometal_bmc.account"] = account.name
     session, token = _sessions().create(account)
     return session.body, 201, {"X-Auth-Token": token, "Location": f"{SESSIONS_PATH}/{session.id}"}
-
-
-def _text(asked: dict[str, Any], key: str) -> str:
-    if key not in asked:
-        raise Refused(400, "PropertyMissing", f"{key} is missing.", prop=key)
-    if not isinstance(asked[key], str):
-        raise Refused(400, "PropertyValueTypeError", f"{key} must be a text.", prop=key)
-    return asked[key]
 
 
 def _session(session_id: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Ipmi:
 
     uuid: str
     name: str
-    address: str
+    addresses: tuple[str, ...]
     port: int
     username: str
     password: str = field(repr=False)

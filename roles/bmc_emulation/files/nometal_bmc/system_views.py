@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import flask
 
 from nometal_bmc import boot, firmware, power
 from nometal_bmc.answers import Refused, not_found
-from nometal_bmc.boot import Override
+from nometal_bmc.boot_wishes import boot_wish
 from nometal_bmc.service_views import CHASSIS_PATH
-from nometal_bmc.wishes import Kinds, checked, one_of
+from nometal_bmc.wishes import PARAMETER, checked, note, one_of
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -23,13 +21,6 @@ if TYPE_CHECKING:
     from nometal_bmc.domains import Domains
     from nometal_bmc.media import Media
 
-TEXT_OR_NULL = (str, type(None))
-BOOT: Kinds = {
-    "BootSourceOverrideEnabled": (str,),
-    "BootSourceOverrideTarget": (str,),
-    "BootSourceOverrideMode": (str,),
-    "HttpBootUri": TEXT_OR_NULL,
-}
 FIXED = (
     "Id",
     "Name",
@@ -41,42 +32,7 @@ FIXED = (
     "ProcessorSummary",
     "SystemType",
 )
-HTTP_URI = re.compile(r"https?://[!-~]{1,2000}")
 KIB_IN_GIB = 1024 * 1024
-
-
-@dataclass(frozen=True)
-class BootWish:
-    """What a client wants of the boot; None: as it is."""
-
-    mode: str | None
-    target: str | None
-    enabled: str | None
-    http_uri: str | None
-    forgets_uri: bool
-
-    def write(self, domains: Domains, root: etree._Element) -> Override:
-        """Write it into a definition, or refuse it."""
-        if self.mode:
-            firmware.set_mode(domains, root, self.mode)
-        override = self._override(boot.get(root))
-        if override.target == "UefiHttp":
-            _check_http(root, override)
-        boot.put(root, override)
-        return override
-
-    def _override(self, before: Override) -> Override:
-        target = self.target or before.target
-        uri = self.http_uri or (None if self.forgets_uri else before.http_uri)
-        enabled = self.enabled or before.enabled
-        if self.target and not self.enabled and before.enabled == "Disabled":
-            enabled = "Once"  # it said what, but not for how long
-        if target == "None" and enabled != "Disabled" and self.target is None:
-            text = f"Boot/BootSourceOverrideEnabled {self.enabled} needs a Boot/BootSourceOverrideTarget."
-            raise Refused(400, "PropertyMissing", text, prop="Boot/BootSourceOverrideTarget")
-        if target == "None" or enabled == "Disabled":
-            return Override(http_uri=uri)
-        return Override(target, enabled, uri)
 
 
 def show(domains: Domains, uuid: str) -> dict[str, Any]:
@@ -123,7 +79,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
 
 def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> None:
     """PATCH: all of it or nothing."""
-    wish = _boot_wish(checked(body, {"Boot": (dict,)}, read_only=FIXED)["Boot"])
+    wish = boot_wish(checked(body, {"Boot": (dict,)}, read_only=FIXED)["Boot"])
     override = wish.write(domains, domains.read(uuid))  # a rehearsal: what is refused here has changed nothing
     if override.target == "UefiHttp":
         media.insert(uuid, override.http_uri)
@@ -135,15 +91,11 @@ def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> N
 
 def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
     """The action ComputerSystem.Reset."""
-    kind = body.get("ResetType")
-    for name in body:
-        if name != "ResetType":
-            raise Refused(400, "ActionParameterUnknown", f"{name} is no parameter of this action.", prop=name)
-    if kind is None:
-        raise Refused(400, "ActionParameterMissing", "ResetType is missing.", prop="ResetType")
-    if not isinstance(kind, str) or kind not in power.RESET_TYPES:
-        text = f"ResetType cannot be {kind!r}; it can be {', '.join(power.RESET_TYPES)}."
-        raise Refused(400, "ActionParameterNotSupported", text, prop="ResetType")
+    if body.get("ResetType") is None:
+        raise Refused(400, PARAMETER.missing, "ResetType is missing.", prop="ResetType")
+    kind = checked(body, {"ResetType": (str,)}, words=PARAMETER)["ResetType"]
+    one_of(kind, power.RESET_TYPES, "ResetType", PARAMETER)
+    note(ResetType=kind)
     power.reset(domains, uuid, kind)
 
 
@@ -169,6 +121,7 @@ def show_secure_boot(domains: Domains, uuid: str) -> dict[str, Any]:
 def change_secure_boot(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
     fixed = ("SecureBootCurrentBoot", "SecureBootMode", "Id", "Name")
     wanted = checked(body, {"SecureBootEnable": (bool,)}, read_only=fixed)["SecureBootEnable"]
+    note(SecureBootEnable=wanted)
     with domains.edit(uuid) as root:
         _check_uefi(root)
         firmware.set_secure(domains, root, wanted)
@@ -186,30 +139,6 @@ def _boot(root: etree._Element) -> dict[str, Any]:
         "BootSourceOverrideMode@Redfish.AllowableValues": firmware.MODES,
         "HttpBootUri": override.http_uri,
     }
-
-
-def _boot_wish(found: dict[str, Any]) -> BootWish:
-    wishes = checked(found, BOOT, where="Boot/")
-    choices = {"Enabled": boot.ENABLED, "Target": boot.TARGETS, "Mode": firmware.MODES}
-    chosen = {name: wishes.get(f"BootSourceOverride{name}") for name in choices}
-    for name, value in chosen.items():
-        if value is not None:
-            one_of(value, choices[name], f"Boot/BootSourceOverride{name}")
-    uri = wishes.get("HttpBootUri")
-    if uri is not None and not HTTP_URI.fullmatch(uri):
-        text = "Boot/HttpBootUri has to be a URL with http or https."
-        raise Refused(400, "PropertyValueFormatError", text, prop="Boot/HttpBootUri")
-    forgets = "HttpBootUri" in wishes and uri is None
-    return BootWish(chosen["Mode"], chosen["Target"], chosen["Enabled"], uri, forgets)
-
-
-def _check_http(root: etree._Element, override: Override) -> None:
-    if firmware.mode(root) != "UEFI":
-        text = "Boot/BootSourceOverrideTarget UefiHttp needs the boot mode UEFI."
-        raise Refused(400, "PropertyValueNotInList", text, prop="Boot/BootSourceOverrideTarget")
-    if not override.http_uri:
-        text = "Boot/BootSourceOverrideTarget UefiHttp needs Boot/HttpBootUri."
-        raise Refused(400, "PropertyMissing", text, prop="Boot/HttpBootUri")
 
 
 def _check_uefi(root: etree._Element) -> None:

@@ -5,14 +5,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import flask
 
 from nometal_bmc.answers import Refused
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Kinds = dict[str, "tuple[type, ...]"]
 
+NOTED = "nometal_bmc.noted"
+LONGEST_NOTE = 400
+
+
+@dataclass(frozen=True)
+class Words:
+    """How Redfish calls what is wrong with a member of a body."""
+
+    unknown: str
+    missing: str
+    wrong_type: str
+    not_in_list: str
+    conflict: str
+
+
+PROPERTY = Words(
+    "PropertyUnknown",
+    "PropertyMissing",
+    "PropertyValueTypeError",
+    "PropertyValueNotInList",
+    "PropertyValueConflict",
+)
+PARAMETER = Words(
+    "ActionParameterUnknown",
+    "ActionParameterMissing",
+    "ActionParameterValueTypeError",
+    "ActionParameterValueNotInList",
+    "ActionParameterValueConflict",
+)
 NAMES = {str: "a string", bool: "true or false", dict: "an object", type(None): "null"}
 
 
@@ -32,7 +65,14 @@ class Request(flask.Request):
         return found
 
 
-def checked(found: dict[str, Any], kinds: Kinds, *, where: str = "", read_only: tuple[str, ...] = ()) -> dict[str, Any]:
+def checked(
+    found: dict[str, Any],
+    kinds: Kinds,
+    *,
+    where: str = "",
+    read_only: tuple[str, ...] = (),
+    words: Words = PROPERTY,
+) -> dict[str, Any]:
     """The members of an object, if all are known and of the right type. Annotations (@odata.etag) say nothing here."""
     wishes = {name: value for name, value in found.items() if "@" not in name}
     for name, value in wishes.items():
@@ -40,19 +80,25 @@ def checked(found: dict[str, Any], kinds: Kinds, *, where: str = "", read_only: 
         if name in read_only:
             raise Refused(400, "PropertyNotWritable", f"{prop} cannot be changed.", prop=prop)
         if name not in kinds:
-            text = f"{prop} is not known; what can be changed is {', '.join(sorted(kinds))}."
-            raise Refused(400, "PropertyUnknown", text, prop=prop)
+            text = f"{prop} is not known; what can be said is {', '.join(sorted(kinds)) or 'nothing'}."
+            raise Refused(400, words.unknown, text, prop=prop)
         if not isinstance(value, kinds[name]):
             text = f"{prop} has to be {' or '.join(NAMES[kind] for kind in kinds[name])}."
-            raise Refused(400, "PropertyValueTypeError", text, prop=prop)
-    if not wishes:
-        text = f"The body says nothing that could be done; what can be changed is {', '.join(sorted(kinds))}."
-        raise Refused(400, "PropertyMissing", text, prop=where.rstrip("/") or None)
+            raise Refused(400, words.wrong_type, text, prop=prop)
+    if kinds and not wishes:
+        text = f"The body says nothing that could be done; what can be said is {', '.join(sorted(kinds))}."
+        raise Refused(400, words.missing, text, prop=where.rstrip("/") or None)
     return wishes
 
 
-def one_of(value: str, allowed: tuple[str, ...], prop: str) -> None:
+def one_of(value: str, allowed: Iterable[str], prop: str, words: Words = PROPERTY) -> None:
     """Refuse a value that is none of these."""
     if value not in allowed:
         text = f"{prop} cannot be {value!r}; it can be {', '.join(allowed)}."
-        raise Refused(400, "PropertyValueNotInList", text, prop=prop)
+        raise Refused(400, words.not_in_list, text, prop=prop)
+
+
+def note(**wishes: object) -> None:
+    """Have the line of the log tell what the client wanted; only of what was found good, and never a secret."""
+    texts = (f"{name}={value}" for name, value in wishes.items() if value is not None)
+    flask.request.environ[NOTED] = " ".join(texts)[:LONGEST_NOTE].encode("unicode_escape").decode()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.guard import MOST_BODY_BYTES
+from nometal_bmc.wishes import NOTED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
@@ -37,6 +38,7 @@ READERS, WRITERS, LOGINS = 16, 64, 2  # inserting media takes minutes, and no re
 READING = frozenset({"GET", "HEAD"})
 WITHOUT_BODY = frozenset({204, 304})
 LONGEST_PATH = 200
+ROOT = "/redfish/v1/"
 PLAIN_NAMES = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
 
@@ -144,7 +146,7 @@ def _environ(scope: Scope) -> dict[str, Any]:
     environ = {
         "REQUEST_METHOD": scope["method"],
         "SCRIPT_NAME": "",
-        "PATH_INFO": scope["path"].encode().decode("latin-1"),
+        "PATH_INFO": _routed(scope["path"]).encode().decode("latin-1"),
         "QUERY_STRING": scope["query_string"].decode("latin-1"),
         "SERVER_NAME": scope["server"][0],
         "SERVER_PORT": str(scope["server"][1]),
@@ -165,6 +167,13 @@ def _environ(scope: Scope) -> dict[str, Any]:
     return environ
 
 
+def _routed(path: str) -> str:
+    """Without the slash at the end, that clients write or not; Flask knows only the service root by one."""
+    if path + "/" == ROOT:
+        return ROOT
+    return path if path == ROOT or path.endswith("//") else path.removesuffix("/")
+
+
 async def _send(answer: Answer, send: Send) -> None:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
     if answer.status not in WITHOUT_BODY and not any(name == b"content-length" for name, _value in headers):
@@ -178,4 +187,5 @@ def _log(environ: dict[str, Any], status: int, seconds: float) -> None:
     path = environ["PATH_INFO"][:LONGEST_PATH].encode("unicode_escape").decode()
     account = environ.get("nometal_bmc.account", "-")
     method, source = environ["REQUEST_METHOD"], environ["REMOTE_ADDR"]
-    ACCESS.info("%s %s %d %.0f ms %s from %s", method, path, status, seconds * 1000, account, source)
+    noted = f": {environ[NOTED]}" if environ.get(NOTED) else ""
+    ACCESS.info("%s %s %d %.0f ms %s from %s%s", method, path, status, seconds * 1000, account, source, noted)
