@@ -51,7 +51,6 @@ nodes:
       trouble: ""
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
@@ -69,7 +68,7 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any]) -> dict[str, Any]:
-    return {"changed": False, "nodes": information(Path(params["home"]) / params["lab"])}
+    return {"changed": False, "nodes": information(params["home"], params["lab"])}
 
 
 def main() -> None:

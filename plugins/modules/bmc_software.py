@@ -12,7 +12,10 @@ description:
   - Installs what M(nometal.ipi.redfish_emulator) runs into a virtual environment of its own, which sees the
     distribution's Python packages too. All labs share it.
   - It is installed again when its requirements or its sources have changed, when the distribution's Python has become
-    another one, and when an installation was interrupted.
+    another one, when something of it was changed or removed, and when an installation was interrupted.
+  - A new release is made and tried beside the one that is there, and then put in its place at once. If it cannot be
+    made, all stays as it was. A service that runs keeps its release until it is restarted; a release from which nothing
+    runs any more goes with the next installation.
   - pip goes by the settings of the host, such as C(/etc/pip.conf), and leaves no cache behind.
 author:
   - nometal.ipi contributors (@nometal)
@@ -20,7 +23,9 @@ extends_documentation_fragment:
   - nometal.ipi.reconciled
 options:
   path:
-    description: Directory of the environment. C(/opt/*/bin) is where SELinux lets services run programs.
+    description:
+      - Directory of the releases, which is made and removed. Below it, C(bin/python) starts the release that counts.
+      - C(/opt/*/bin) is where SELinux lets services run programs.
     type: path
     default: /opt/nometal/bmc
   requirements:
@@ -65,7 +70,7 @@ steps:
   sample: [install software]
 """
 
-from contextlib import nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +78,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import Recipe, Software, SoftwarePort, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.release import Recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import Software, SoftwarePort, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 ARGUMENTS = {
@@ -98,9 +105,17 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         pip_arguments=params["pip_arguments"],
     )
     wanted = Software(recipe.digest) if params["state"] == "present" else None
-    port = SoftwarePort(recipe)
-    port.refuse_conflicts()
-    return Reconciler(lambda: nullcontext(port), plan).run(wanted, check_mode=check_mode)
+
+    @contextmanager
+    def opened() -> Iterator[SoftwarePort]:
+        port = SoftwarePort(recipe)
+        port.refuse_conflicts()
+        with port.alone():
+            if wanted:
+                port.refuse_bad_recipe()
+            yield port
+
+    return Reconciler(opened, plan).run(wanted, check_mode=check_mode)
 
 
 def main() -> None:

@@ -15,6 +15,8 @@ description:
     anew by the next run, and a password edited in it becomes the one that counts.
   - TLS is with a certificate of the lab's own CA, which stays. The certificate is made anew when addresses change, and
     long before it ends.
+  - All that is wrong with the arguments, and what stands in the way on the host, is said at once, before anything is
+    changed. So are ports that others hold, VMs of others, and addresses that the host does not have.
   - The service has no privileges beyond those of the group C(libvirt). systemd keeps it running, hardened; where that
     does not run, a supervisor process does, which libvirt's network hook starts at boot.
   - Changes of nodes, credentials and certificate reach a running service; connections stay. Only other addresses, TLS
@@ -30,7 +32,7 @@ options:
   listen:
     description:
       - Where the service listens by Redfish, on addresses that the host has in the lab.
-      - Read are C(address) and C(port). The first is the one that clients are told.
+      - Read are C(address) and C(port), from 1024. The first is the one that clients are told.
     type: list
     elements: dict
     default: []
@@ -45,29 +47,41 @@ options:
     default: []
   nodes:
     description:
-      - The VMs that get a BMC, as the lab model lists its nodes. They must be there.
-      - Read are C(uuid), C(vm_name) and C(bmc.address), the address that clients are told.
-        With C(bmc.protocol=ipmi), also C(bmc.host) and C(bmc.port), where the VM's IPMI BMC listens.
+      - The VMs that get a BMC, as the lab model lists its nodes. They must be there, and of the lab, as
+        M(nometal.ipi.bmh_vm) makes them.
+      - Read are C(uuid) and C(vm_name), which must be the same VM's, and C(bmc.address), the address that clients are
+        told, by default what follows from the others.
+      - C(bmc.protocol) is C(redfish-virtualmedia), the default, C(redfish) or C(ipmi). By IPMI also C(bmc.host) and
+        C(bmc.port) are read, where the VM's BMC listens.
     type: list
     elements: dict
+    default: []
+  ipmi_addresses:
+    description: Further addresses of the host in the lab, on which the IPMI BMC of each VM listens at the VM's port.
+    type: list
+    elements: str
     default: []
   media:
     description: What is let in as virtual media.
     type: dict
     suboptions:
       max_bytes:
-        description: Largest image, in bytes.
+        description: Largest image, in bytes, from 1 MiB to 16 TiB.
         type: int
         default: 21474836480
       timeout:
-        description: Seconds that a download may take.
+        description: Seconds that a download may take, at most a day.
         type: int
         default: 3600
       ca_file:
-        description: File with the certificates to trust at image servers, rather than the host's.
+        description:
+          - File with the certificates to trust at image servers, rather than the host's. The service must be able to
+            read it, which it is not below C(/home), C(/root) and C(/tmp).
         type: path
   user:
-    description: The system user as whom the service runs, with a group of the same name.
+    description:
+      - The system user as whom the service runs, with a group of the same name. It must be in the group C(libvirt), and
+        not be root.
     type: str
     default: nometal-bmc
   software:
@@ -136,8 +150,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials, readiness
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.arguments import lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import EmulatorPort, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import service_of
 
 if TYPE_CHECKING:
@@ -157,6 +171,7 @@ ARGUMENTS = {
     "tls": {"type": "bool", "default": True},
     "names": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "list", "elements": "dict", "default": []},
+    "ipmi_addresses": {"type": "list", "elements": "str", "default": []},
     "media": {"type": "dict", "apply_defaults": True, "options": MEDIA},
     "user": {"type": "str", "default": "nometal-bmc"},
     "home": {"type": "path", "default": "/var/lib/nometal/bmc"},
@@ -167,15 +182,18 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    lab = lab_from(params)
+    lab, mistakes = lab_from(params)
     wanted = params["state"] == "present"
+    if mistakes and not wanted:
+        raise OperatorError("\n".join(mistakes))
 
     @contextmanager
     def port() -> Iterator[EmulatorPort]:
-        with connect(lab.libvirt_uri) if wanted else connection_if_any(lab) as connection:
-            opened = EmulatorPort(lab, connection)
+        # Mistakes are told together with all else that is wrong, and where libvirt is missing too.
+        with connect(lab.libvirt_uri) if wanted and not mistakes else connection_if_any(lab) as connection:
+            opened = EmulatorPort(lab, connection, wanted=wanted)
             if wanted:
-                opened.refuse_conflicts(check_mode=check_mode)
+                opened.refuse_conflicts(mistakes, check_mode=check_mode)
             yield opened
 
     result = Reconciler(port, plan).run(desired(lab) if wanted else None, check_mode=check_mode)
@@ -200,7 +218,7 @@ def wait(lab: Lab, steps: list[str]) -> None:
     if service_runs_on and "write configuration" in steps:
         time.sleep(readiness.RELOAD_SECONDS)
     logins = credentials.read(lab.credentials)
-    readiness.wait_until_it_answers(lab, logins, service_of(lab).last_words, each=bool(steps))
+    readiness.ensure_it_answers(lab, logins, service_of(lab), each=bool(steps))
 
 
 def told(lab: Lab) -> dict[str, Any]:
@@ -208,7 +226,7 @@ def told(lab: Lab) -> dict[str, Any]:
         {
             "name": node.name,
             "uuid": node.uuid,
-            "address": node.address,
+            "address": lab.address_of(node),
             "credentials": {"file": str(lab.credentials), "key": node.name},
         }
         for node in lab.nodes

@@ -14,7 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotT
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -57,17 +57,22 @@ def is_good_ca(pair: Pair | None) -> bool:
     return _parsed(pair, at_least=SPAN) is not None
 
 
-def read(pair: Pair | None, ca: Pair | None) -> Certificate | None:
-    found, authority = _parsed(pair, at_least=RENEWAL), _parsed(ca, at_least=SPAN)
-    if found is None:
-        return None
-    alternatives = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    names = tuple(str(name.value) for name in alternatives)
-    return Certificate(names, good=authority is not None and _is_signed_by(authority, found))
+def read(pair: Pair | None, ca_key: bytes) -> Certificate | None:
+    found = _parsed(pair, at_least=RENEWAL)
+    return Certificate(_names_of(found), good=_is_signed_with(ca_key, found)) if found else None
 
 
-def make_ca(lab: str) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
+def _names_of(certificate: Any) -> tuple[str, ...]:
+    try:
+        alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:  # somebody has put his own there
+        return ()
+    return tuple(str(name.value) for name in alternatives)
+
+
+def make_ca(lab: str, former_key: bytes = b"") -> Pair:
+    """With the key of before, who trusts the certificate of before trusts all that this one signs."""
+    key = _key(former_key) or ec.generate_private_key(ec.SECP256R1())
     name = _name(f"nometal.ipi lab {lab} BMC CA")
     usage = {name: name in ("key_cert_sign", "crl_sign") for name in USAGES}
     builder = _builder(name, key, CA_SPAN).issuer_name(name)
@@ -137,21 +142,31 @@ def _parsed(pair: Pair | None, at_least: datetime.timedelta) -> Any:
         return None
     try:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
-        key = serialization.load_pem_private_key(pair.key, None)
     except ValueError:
         return None
-    fits = _public_bytes(key.public_key()) == _public_bytes(certificate.public_key())
+    key = _key(pair.key)
+    fits = key and _public_bytes(key.public_key()) == _public_bytes(certificate.public_key())
     return certificate if fits and _now() + at_least < _end_of(certificate) else None
 
 
-def _is_signed_by(authority: Any, certificate: Any) -> bool:
+def _key(text: bytes) -> Any:
+    """None where it is none, or not of the kind that is made here."""
     try:
-        authority.public_key().verify(
-            certificate.signature, certificate.tbs_certificate_bytes, ec.ECDSA(certificate.signature_hash_algorithm)
-        )
+        key = serialization.load_pem_private_key(text, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it is encrypted
+        return None
+    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
+
+
+def _is_signed_with(ca_key: bytes, certificate: Any) -> bool:
+    key, signed = _key(ca_key), certificate.tbs_certificate_bytes
+    if key is None or certificate.signature_hash_algorithm is None:
+        return False
+    try:
+        key.public_key().verify(certificate.signature, signed, ec.ECDSA(certificate.signature_hash_algorithm))
     except InvalidSignature:
         return False
-    return certificate.issuer == authority.subject
+    return True
 
 
 def _public_bytes(key: Any) -> bytes:

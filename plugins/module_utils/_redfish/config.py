@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Port
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,9 +35,20 @@ def told(text: str, logins: dict[str, Login], hashes: Hashes) -> dict[str, Any] 
             account["password"] = _verdict(account, logins, hashes.of)
         for bmc in config.get("ipmi", []):
             bmc["password"] = _verdict(bmc, logins, lambda login: login.password)
-    except (ValueError, KeyError, TypeError):  # somebody has edited it
+    except (ValueError, KeyError, TypeError, AttributeError):  # somebody has edited it
         return None
     return config
+
+
+def ports(text: str) -> list[Port]:
+    """Where a service of this file listens."""
+    try:
+        config = json.loads(text)
+        by_redfish = [Port(place["address"], place["port"], "tcp") for place in config["listen"]]
+        by_ipmi = [(address, bmc["port"]) for bmc in config.get("ipmi", []) for address in bmc["addresses"]]
+    except (ValueError, KeyError, TypeError):  # there is none, or somebody has edited it
+        return []
+    return [*by_redfish, *(Port(address, port, "udp") for address, port in by_ipmi)]
 
 
 def _known(name: str) -> str:
@@ -72,7 +85,7 @@ def _ipmi(lab: Lab, node: Node, place: Endpoint, clear: Callable[[str], str]) ->
     return {
         "uuid": node.uuid,
         "name": node.name,
-        "address": place.address,
+        "addresses": [endpoint.address for endpoint in lab.places(place)],
         "port": place.port,
         "username": lab.usernames[node.name],
         "password": clear(node.name),

@@ -9,18 +9,21 @@ import json
 import secrets
 import string
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 16  # 95 bits, and what every IPMI client takes
-N, R, P = 2**14, 8, 1  # 16 MiB and about 40 ms
+LONGEST_FOR_IPMI = 20
+# 4 MiB and about 12 ms: what we generate needs no stretching, and a lab of 100 nodes has 101 of them.
+N, R, P = 2**12, 8, 1
 SALT_BYTES, HASH_BYTES = 16, 32
 MEMORY = 2 * 128 * N * R
 
@@ -34,12 +37,13 @@ class Login:
         return f"Login({self.username})"
 
 
-def read(path: Path) -> dict[str, Login]:
-    """The file that people read too: what they have changed in it counts."""
-    try:
-        return {name: Login(entry["username"], entry["password"]) for name, entry in _load(path).items()}
-    except (KeyError, TypeError) as error:
-        raise OperatorError(f"{path} lacks a username or password: add it, or remove the whole entry.") from error
+def read(path: Path, short: Collection[str] = ()) -> dict[str, Login]:
+    """The file that people read too: what they have changed in it counts. Short: whose passwords IPMI has to take."""
+    entries = _load(path)
+    faults = {name: _fault(entry, name in short) for name, entry in entries.items()}
+    if any(faults.values()):
+        raise OperatorError("\n".join(f"{path}: entry {name} {fault}" for name, fault in faults.items() if fault))
+    return {name: Login(entry["username"], entry["password"]) for name, entry in entries.items()}
 
 
 def text_of(logins: Mapping[str, Login]) -> str:
@@ -66,7 +70,10 @@ class Hashes:
 
     @classmethod
     def read(cls, path: Path) -> Hashes:
-        return cls(_load(path))
+        """A damaged file costs no more than the time to make it anew."""
+        with suppress(OperatorError):
+            return cls({digest: made for digest, made in _load(path).items() if isinstance(made, str)})
+        return cls({})
 
     def of(self, login: Login) -> str | None:
         return self._known.get(_digest(login))
@@ -83,6 +90,18 @@ class Hashes:
         return _text(self._known)
 
 
+def _fault(entry: object, is_for_ipmi: bool) -> str:
+    hint = "right it, or remove the whole entry for a new one."
+    if not isinstance(entry, dict):
+        return f"is not a username and a password: {hint}"
+    for key in ("username", "password"):
+        if not entry.get(key) or not isinstance(entry[key], str):
+            return f"has no {key} that is text: {hint}"
+    if is_for_ipmi and len(entry["password"].encode()) > LONGEST_FOR_IPMI:
+        return f"has a password of more than {LONGEST_FOR_IPMI} bytes, which IPMI does not take: {hint}"
+    return ""
+
+
 def _digest(login: Login) -> str:
     return hashlib.sha256(f"{login.username}:{login.password}".encode()).hexdigest()
 
@@ -93,13 +112,16 @@ def _scrypt(login: Login) -> str:
     return f"scrypt:{N}:{R}:{P}:{base64.b64encode(salt).decode()}:{base64.b64encode(made).decode()}"
 
 
-def _load(path: Path) -> dict:
+def _load(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise OperatorError(f"{path} cannot be read: {error}. Repair it, or remove it for new passwords.") from error
+    if not isinstance(entries, dict):
+        raise OperatorError(f"{path} is no JSON object of accounts. Repair it, or remove it for new passwords.")
+    return entries
 
 
 def _text(value: Mapping) -> str:

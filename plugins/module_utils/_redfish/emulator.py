@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import grp
-import pwd
 import shutil
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import storage_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import StoragePool, StoragePoolPort
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import (
     certificates,
     config,
     credentials,
     layout,
+    obstacles,
     secret_files,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.certificates import Certificate, Pair
@@ -31,12 +31,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service impor
     Service,
     fingerprint,
     service_of,
-    software_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Port
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Login
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
 
 POOL_VERBS = ("define", "build", "start", "autostart", "stop", "delete", "undefine")
@@ -59,7 +60,7 @@ class Emulator:
 
 def desired(lab: Lab) -> Emulator:
     return Emulator(
-        pool=lab.pool,
+        pool=lab.pool if lab.listen else None,
         directories=tuple(str(path) for path in layout.directories(lab)),
         access={str(path): str(access) for path, access in layout.access(lab).items()},
         usernames=lab.usernames,
@@ -77,7 +78,8 @@ def plan(current: Emulator | None, wanted: Emulator | None) -> Sequence[Step]:
 
 
 def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
-    yield from storage_pool.plan(current.pool, wanted.pool)
+    if wanted.pool:
+        yield from storage_pool.plan(current.pool, wanted.pool)
     yield from (Step("make", path) for path in wanted.directories if path not in current.directories)
     for path, access in current.access.items():
         if wanted.access.get(path, access) != access:
@@ -93,6 +95,8 @@ def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
         yield Step("install", "service")
     if not current.service.running or current.service.serving != wanted.service.serving:
         yield Step("restart" if current.service.running else "start", "service")
+    if not wanted.pool:  # which a service of before has used until now
+        yield from storage_pool.plan(current.pool, None)
 
 
 def _removal(current: Emulator) -> Iterator[Step]:
@@ -107,8 +111,9 @@ def _removal(current: Emulator) -> Iterator[Step]:
 class EmulatorPort:
     """The service on this host. Without a connection to libvirt there is no pool, as far as can be seen."""
 
-    def __init__(self, lab: Lab, connection: Any) -> None:
+    def __init__(self, lab: Lab, connection: Any, *, wanted: bool = True) -> None:
         self._lab = lab
+        self._wanted = wanted
         self._service = service_of(lab)
         self._connection = connection
         self._pool = StoragePoolPort(connection, lab.pool) if connection else None
@@ -117,49 +122,59 @@ class EmulatorPort:
     def last_words(self) -> str:
         return self._service.last_words()
 
-    def refuse_conflicts(self, *, check_mode: bool) -> None:
-        """Say what stands in the way, before anything is changed."""
+    def refuse_conflicts(self, mistakes: Sequence[str], *, check_mode: bool) -> None:
+        """Say what stands in the way, with the mistakes that are known already, before anything is changed."""
+        served = [] if mistakes else self._served()
+        found = [*mistakes, *obstacles.of_host(self._lab, served, check_mode=check_mode)]
+        if self._connection:
+            found += obstacles.of_vms(self._connection, self._lab, check_mode=check_mode)
+        if found:
+            raise OperatorError("\n".join(found))
         certificates.require_cryptography()
-        _require_user(self._lab)
-        if software_of(self._lab) is None:
-            raise NotThereYetError(
-                f"The BMC software is missing in {self._lab.software}: role nometal.ipi.bmc_emulation installs it."
-            )
-        StoragePoolPort(self._connection, self._lab.pool).refuse_conflicts()
-        if not check_mode:  # which runs on hosts whose VMs are yet to come
-            self._refuse_missing_vms()
+        obstacles.require_what_roles_make(self._lab)
+        self._service.refuse_conflicts()
+        if self._lab.listen:
+            StoragePoolPort(self._connection, self._lab.pool).refuse_conflicts()
 
-    def _refuse_missing_vms(self) -> None:
-        there = {domain.UUIDString() for domain in self._connection.listAllDomains()}
-        missing = [node.name for node in self._lab.nodes if node.uuid not in there]
-        if missing:
-            raise OperatorError(f"VMs are missing, or have other UUIDs: {', '.join(missing)}. Run playbooks/nodes.yml.")
+    def _served(self) -> list[Port]:
+        """What the running service holds: to look for the holder of each of its ports would take long."""
+        if not self._lab.directory.is_dir():
+            return []
+        now = self._service_now
+        return config.ports(_text(self._lab.config)) if now.running and now.serving == fingerprint(self._lab) else []
+
+    @cached_property
+    def _service_now(self) -> Service:
+        return self._service.read()
 
     def read(self) -> Emulator | None:
         lab = self._lab
         pool = self._pool.read() if self._pool else None
         if not (pool or lab.directory.exists() or self._service.is_there()):
             return None
-        logins, hashes = credentials.read(lab.credentials), Hashes.read(lab.hashes)
-        ca = _read_pair(lab.ca_key, lab.ca)
+        logins, hashes = self._logins(), Hashes.read(lab.hashes)
         return Emulator(
             pool=pool,
             directories=tuple(str(path) for path in layout.directories(lab) if path.is_dir()),
             access=dict(_access_there(lab)),
             usernames={name: login.username for name, login in logins.items()},
-            ca=lab.tls and certificates.is_good_ca(ca),
-            certificate=certificates.read(_read_pair(lab.server_key, lab.server_certificate), ca) if lab.tls else None,
+            ca=lab.tls and certificates.is_good_ca(_read_pair(lab.ca_key, lab.ca)),
+            certificate=self._certificate() if lab.tls else None,
             config=config.told(_text(lab.config), logins, hashes),
-            service=self._read_service(),
+            service=self._service_now,
         )
 
-    def _read_service(self) -> Service:
-        return Service(
-            there=self._service.is_there(),
-            installed=self._service.is_installed(),
-            running=self._service.is_running(),
-            serving=_text(self._lab.serving).strip() or None,
-        )
+    def _certificate(self) -> Certificate | None:
+        lab = self._lab
+        return certificates.read(_read_pair(lab.server_key, lab.server_certificate), _bytes(lab.ca_key))
+
+    def _logins(self) -> dict[str, Login]:
+        try:
+            return credentials.read(self._lab.credentials, self._lab.with_ipmi)
+        except OperatorError:
+            if self._wanted:
+                raise
+            return {}  # damage is no reason to keep them
 
     def apply(self, step: Step) -> None:
         if step.verb in POOL_VERBS and step.target == self._lab.pool.name and self._pool:
@@ -177,8 +192,8 @@ class EmulatorPort:
         else:
             {
                 "install service": self._service.install,
-                "start service": self._restart,
-                "restart service": self._restart,
+                "start service": self._service.restart,
+                "restart service": self._service.restart,
                 "remove service": self._service.remove,
                 "remove directory": self._remove_directory,
             }[str(step)]()
@@ -188,7 +203,9 @@ class EmulatorPort:
         self._write(self._lab.credentials, credentials.text_of(logins))
 
     def _write_ca(self) -> None:
-        self._write_pair(certificates.make_ca(self._lab.name), self._lab.ca_key, self._lab.ca, layout.ROOT_ONLY)
+        lab = self._lab
+        pair = certificates.make_ca(lab.name, former_key=_bytes(lab.ca_key))
+        self._write_pair(pair, lab.ca_key, lab.ca, layout.ROOT_ONLY)
 
     def _write_certificate(self) -> None:
         lab = self._lab
@@ -203,10 +220,6 @@ class EmulatorPort:
         self._write(lab.hashes, hashes.text())
         self._write(lab.config, config.text_of(lab, logins, hashes))
 
-    def _restart(self) -> None:
-        self._service.restart()
-        self._write(self._lab.serving, fingerprint(self._lab) + "\n", Access("root", "root", 0o644))
-
     def _remove_directory(self) -> None:
         shutil.rmtree(self._lab.directory)
         remove_empty(self._lab.home)
@@ -220,16 +233,6 @@ class EmulatorPort:
         secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
 
 
-def _require_user(lab: Lab) -> None:
-    try:
-        pwd.getpwnam(lab.user)
-        grp.getgrnam(layout.group(lab))
-    except KeyError:
-        raise NotThereYetError(
-            f"User {lab.user}, or the group of the same name, is missing: role nometal.ipi.bmc_emulation makes them."
-        ) from None
-
-
 def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:
     for path in layout.access(lab):
         access = secret_files.access_of(path)
@@ -238,14 +241,16 @@ def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:
 
 
 def _read_pair(key: Path, certificate: Path) -> Pair | None:
-    try:
-        return Pair(key.read_bytes(), certificate.read_bytes())
-    except FileNotFoundError:
-        return None
+    pair = Pair(_bytes(key), _bytes(certificate))
+    return pair if pair.key and pair.certificate else None
 
 
 def _text(path: Path) -> str:
+    return _bytes(path).decode("utf-8", errors="replace")
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes()
     except FileNotFoundError:
-        return ""
+        return b""

@@ -10,18 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.client import Answer, Client
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import OPERATOR, Endpoint
 
 
-def information(directory: Path) -> list[dict[str, Any]]:
-    config = _config(directory / "config.json")
+def information(home: str, lab: str) -> list[dict[str, Any]]:
+    directory = _directory(home, lab)
     logins = directory / "credentials.json"
+    config = _config(directory / "config.json")
+    try:
+        return _information(config, directory / "tls/ca.pem", logins)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise OperatorError(f"{directory}/config.json or {logins} has been damaged. {REMEDY}") from error
+
+
+def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[str, Any]]:
     systems = config["systems"]
-    by_ipmi = {bmc["uuid"]: Endpoint(bmc["address"], bmc["port"]) for bmc in config.get("ipmi", [])}
+    by_ipmi = {bmc["uuid"]: Endpoint(bmc["addresses"][0], bmc["port"]) for bmc in config.get("ipmi", [])}
     by_redfish = [system["uuid"] for system in systems if system["uuid"] not in by_ipmi]
-    said = _ask(config, directory / "tls/ca.pem", logins, by_redfish) if by_redfish else {}
+    said = _ask(config, ca, logins, by_redfish) if by_redfish else {}
     return [
         {
             "name": system["name"],
@@ -34,16 +43,26 @@ def information(directory: Path) -> list[dict[str, Any]]:
     ]
 
 
+REMEDY = "Run playbooks/bmc.yml."
 NOTHING = {"power": None, "boot": None, "media": None, "trouble": ""}
+
+
+def _directory(home: str, lab: str) -> Path:
+    if not home.startswith("/"):
+        raise OperatorError(f"home is {home!r}; an absolute path is right.")
+    try:
+        return Path(home) / kinds.cluster_name(lab)
+    except ValueError as error:
+        raise OperatorError(f"lab {error}.") from error
 
 
 def _config(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise OperatorError(f"Lab {path.parent.name} has no BMCs on this host. Run playbooks/bmc.yml.") from error
+        raise OperatorError(f"Lab {path.parent.name} has no BMCs on this host. {REMEDY}") from error
     except (OSError, ValueError) as error:
-        raise OperatorError(f"{path} cannot be read: {error}. Run playbooks/bmc.yml.") from error
+        raise OperatorError(f"{path} cannot be read: {error}. {REMEDY}") from error
 
 
 def _address(config: dict[str, Any], uuid: str, ipmi: Endpoint | None) -> str:
@@ -54,7 +73,10 @@ def _address(config: dict[str, Any], uuid: str, ipmi: Endpoint | None) -> str:
 
 def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str]) -> dict[str, dict[str, Any]]:
     login = credentials.read(logins)[OPERATOR]
-    client = Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login)
+    try:
+        client = Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login)
+    except OSError as error:
+        raise OperatorError(f"{ca} cannot be used: {error}. {REMEDY}") from error
     paths = [f"/redfish/v1/Systems/{uuid}" for uuid in uuids]
     answers = client.get_all([*paths, *(f"{path}/VirtualMedia/Cd" for path in paths)])
     return {

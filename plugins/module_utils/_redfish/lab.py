@@ -1,29 +1,21 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""One lab's BMC service, as it is declared, and where it has its things. Module arguments.py reads it."""
+
 from __future__ import annotations
 
-import ipaddress
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import StoragePool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
 OPERATOR = "operator"
 IPMI_USER = "admin"
 """ipmitool takes 16 characters at most, so VMs' names will not do."""
-VM_NAME_PATTERN = "[A-Za-z0-9_][-A-Za-z0-9_.+]*"
-LAST_PORT = 65535
+VIRTUAL_MEDIA = "redfish-virtualmedia"
 
 
 @dataclass(frozen=True)
@@ -41,8 +33,10 @@ class Node:
 
     uuid: str
     name: str
-    address: str
+    address: str = ""
+    """Empty: what follows from where the service listens."""
     ipmi: Endpoint | None = None
+    protocol: str = VIRTUAL_MEDIA
 
 
 @dataclass(frozen=True)
@@ -66,6 +60,8 @@ class Lab:
     home: Path
     software: Path
     libvirt_uri: str
+    ipmi_addresses: tuple[str, ...] = ()
+    """On which IPMI BMCs listen besides the one that clients are told."""
 
     @property
     def unit(self) -> str:
@@ -125,6 +121,24 @@ class Lab:
         return tuple((node, node.ipmi) for node in self.nodes if node.ipmi)
 
     @property
+    def with_ipmi(self) -> frozenset[str]:
+        return frozenset(node.name for node, _place in self.by_ipmi)
+
+    def address_of(self, node: Node) -> str:
+        """As install-config.yaml wants it."""
+        if node.address:
+            return node.address
+        if node.ipmi:
+            return f"ipmi://{node.ipmi}"
+        scheme = "https" if self.tls else "http"
+        return f"{node.protocol}+{scheme}://{self.listen[0]}/redfish/v1/Systems/{node.uuid}"
+
+    def places(self, place: Endpoint) -> tuple[Endpoint, ...]:
+        """Where an IPMI BMC listens; first what clients are told."""
+        addresses = dict.fromkeys([place.address, *self.ipmi_addresses])
+        return tuple(Endpoint(address, place.port) for address in addresses)
+
+    @property
     def certificate_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*(endpoint.address for endpoint in self.listen), *self.names]))
 
@@ -144,98 +158,6 @@ class Lab:
         identity = Identity(self.name)
         name = f"{identity.prefix}-media"
         return StoragePool(name=name, uuid=identity.uuid_of("media-pool"), path=f"{POOL_DIRECTORY}/{name}")
-
-
-def lab_from(params: dict[str, Any]) -> Lab:
-    """All that is wrong is said at once. To remove a lab's service, its name is enough."""
-    problems: list[str] = []
-    lab = Lab(
-        name=_read(kinds.cluster_name, params["lab"], "lab", problems),
-        listen=tuple(_endpoint(entry, f"listen[{at}]", problems) for at, entry in enumerate(params["listen"])),
-        tls=params["tls"],
-        names=tuple(_read(kinds.domain_name, name, "names", problems) for name in params["names"]),
-        nodes=tuple(_nodes(params, problems)),
-        media=Media(**params["media"]),
-        user=params["user"],
-        home=Path(params["home"]),
-        software=Path(params["software"]),
-        libvirt_uri=params["libvirt_uri"],
-    )
-    if params["state"] == "present":
-        problems += _contradictions(lab)
-    if problems:
-        raise OperatorError("\n".join(problems))
-    return lab
-
-
-def _read(convert: Callable[[str], str], value: str, where: str, problems: list[str]) -> str:
-    try:
-        return convert(value)
-    except ValueError as error:
-        problems.append(f"{where} {error}.")
-        return value
-
-
-def _endpoint(entry: dict[str, Any], where: str, problems: list[str]) -> Endpoint:
-    address, port = _read(_address, str(entry.get("address", "")), f"{where}.address", problems), entry.get("port")
-    if not isinstance(port, int) or not 0 < port <= LAST_PORT:
-        problems.append(f"{where}.port is {port!r}; 1 to {LAST_PORT} are right.")
-        port = LAST_PORT
-    return Endpoint(address, port)
-
-
-def _address(text: str) -> str:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        raise ValueError(f"is {text!r}; an IP address of the lab's host is right") from None
-    if address.is_unspecified or address.is_multicast:
-        raise ValueError(f"is {text}, where the whole world would be served; one address of the lab is right")
-    return str(address)
-
-
-def _nodes(params: dict[str, Any], problems: list[str]) -> Iterator[Node]:
-    for at, given in enumerate(params["nodes"]):
-        where, bmc = f"nodes[{at}]", given.get("bmc") or {}
-        by_ipmi = bmc.get("protocol") == "ipmi"
-        place = {"address": bmc.get("host"), "port": bmc.get("port")}
-        yield Node(
-            uuid=_read(kinds.uuid_text, str(given.get("uuid", "")), f"{where}.uuid", problems),
-            name=_read(_vm_name, str(given.get("vm_name", "")), f"{where}.vm_name", problems),
-            address=bmc.get("address", ""),
-            ipmi=_endpoint(place, f"{where}.bmc", problems) if by_ipmi else None,
-        )
-
-
-def _vm_name(text: str) -> str:
-    if text == OPERATOR or not re.fullmatch(VM_NAME_PATTERN, text):
-        raise ValueError(f"is {text!r}; the name of a VM is right, and not {OPERATOR}, which is an account for people")
-    return text
-
-
-def _contradictions(lab: Lab) -> Iterator[str]:
-    yield from (f"{where} {value} is there twice." for where, value in _duplicates(lab))
-    if lab.by_redfish and not lab.listen:
-        names = ", ".join(node.name for node in lab.by_redfish)
-        yield f"listen is empty, and {names} would be commanded by Redfish: give an address and a port."
-    if not lab.nodes and not lab.listen:
-        yield "Neither nodes nor listen say what to serve."
-    yield from (f"{path} is no absolute path." for path in (lab.home, lab.software) if not path.is_absolute())
-
-
-def _duplicates(lab: Lab) -> Iterator[tuple[str, str]]:
-    kinds_of: dict[str, Iterable[str]] = {
-        "UUID": (node.uuid for node in lab.nodes),
-        "vm_name": (node.name for node in lab.nodes),
-        "listen": map(str, lab.listen),
-        "IPMI address": (str(place) for _node, place in lab.by_ipmi),
-    }
-    for kind, values in kinds_of.items():
-        seen: set[str] = set()
-        for value in values:
-            if value in seen:
-                yield kind, value
-            seen.add(value)
 
 
 def labs_in(home: Path) -> list[str]:

@@ -18,12 +18,12 @@ ROOT_ONLY = Access("root", "root", 0o600)
 
 def directories(lab: Lab) -> dict[Path, Access]:
     of_root = Access("root", "root", 0o755)
-    return {
-        lab.directory: of_root,
-        lab.ca.parent: of_root,
-        lab.state: Access(lab.user, group(lab), 0o750),
-        Path(lab.pool.path): Access(lab.user, group(lab), 0o755),  # qemu reads there
-    }
+    made = {lab.directory: of_root, lab.state: Access(lab.user, group(lab), 0o750)}
+    if lab.tls:
+        made[lab.ca.parent] = of_root
+    if lab.listen:  # by IPMI, there are no virtual media
+        made[Path(lab.pool.path)] = Access(lab.user, group(lab), 0o755)  # qemu reads there
+    return made
 
 
 def access(lab: Lab) -> dict[Path, Access]:

@@ -1,147 +1,186 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The software of the BMC services, in an environment of its own that all labs share."""
+"""The software of the BMC services, which all labs of a host share.
+
+Each release is a directory of its own, and `bin/python` starts the one that counts. A new one is made beside it, and
+that file replaced: until then, and if it never comes to that, labs go on with what was there. A service that runs keeps
+its release until it is restarted.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import fcntl
 import os
+import re
+import shlex
 import shutil
-import subprocess
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import release
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.release import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-PACKAGE = "nometal_bmc"
-DIGEST = "digest"
-# .gitignore: of Python 3.13 and later.
-PARTS = {"bin", "include", "lib", "lib64", "share", "pyvenv.cfg", ".gitignore", "cache", DIGEST}
-LAST_LINES = 15
-# It fails when the distribution's Python has become another one since.
-ASK = f"import pathlib, sys, {PACKAGE}; print(pathlib.Path(sys.prefix, '{DIGEST}').read_text())"
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.release import Recipe
+
+LAUNCHER = "bin/python"
+LAUNCHER_TEXT = """\
+#!/bin/sh
+# Made by nometal.ipi: the release of the BMC software that counts.
+exec {python} "$@"
+"""
+MARK = ".nometal-bmc-software"
+MARK_TEXT = "Made by nometal.ipi (module bmc_software), which removes this directory with all that is in it.\n"
+FOR_ALL = 0o555
+SELINUX = Path("/sys/fs/selinux/enforce")
+SOURCE_NAME = r"[A-Za-z_]\w*\.py"
 
 
 @dataclass(frozen=True)
 class Software:
-    """Which release is installed; none if it is not whole."""
+    """Which release is installed; none if it is not whole. Unfinished: what a killed run has left."""
 
     digest: str | None
-
-
-@dataclass(frozen=True)
-class Recipe:
-    path: Path
-    python: str
-    requirements: str
-    sources: Mapping[str, str]
-    pip_arguments: Sequence[str]
-
-    @property
-    def digest(self) -> str:
-        parts = [self.requirements, *(f"{name}\n{text}" for name, text in sorted(self.sources.items()))]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    unfinished: bool = False
 
 
 def plan(current: Software | None, wanted: Software | None) -> Sequence[Step]:
-    if current == wanted:
-        return []
-    return [Step("install" if wanted else "remove", "software")]
+    if wanted is None:
+        return [Step("remove", "software")] if current else []
+    if current is None or current.digest != wanted.digest:
+        return [Step("install", "software")]
+    return [Step("tidy", "software")] if current.unfinished else []
 
 
 class SoftwarePort:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._path = recipe.path
-        self._mark = recipe.path / DIGEST
+        self._mark = recipe.path / MARK
+        self._launcher = recipe.path / LAUNCHER
+        self._lock = ExitStack()
+        self._has_lock = False
+
+    @contextmanager
+    def alone(self) -> Iterator[SoftwarePort]:
+        """Runs for other labs wait, once there is anything."""
+        with self._lock:
+            if self._mark.exists():
+                self._take_lock()
+            yield self
 
     def refuse_conflicts(self) -> None:
         """What is not ours is neither replaced nor removed."""
         if not self._path.is_absolute():
             raise OperatorError(f"path is {self._path}: an absolute path is right, such as /opt/nometal/bmc.")
-        if self._path.exists() and not self._may_be_ours():
-            raise OperatorError(f"{self._path} is there and is no BMC software: name a directory of its own.")
-        strange = [name for name in self._recipe.sources if Path(name).name != name]
+        if self._is_there and not self._may_be_ours():
+            raise OperatorError(
+                f"{self._path} is there and is no BMC software, which has a file {MARK} in it: name a directory of its "
+                "own; or remove it, if an earlier nometal.ipi has made it."
+            )
+        strange = [name for name in self._recipe.sources if not re.fullmatch(SOURCE_NAME, name)]
         if strange:
-            raise OperatorError(f"sources: {', '.join(strange)}: file names without a directory are right.")
-
-    def _may_be_ours(self) -> bool:
-        """Empty, or some of an environment: an installation may have been interrupted at any point."""
-        return self._path.is_dir() and {entry.name for entry in self._path.iterdir()} <= PARTS
-
-    def read(self) -> Software | None:
-        return Software(self._installed()) if self._path.exists() else None
-
-    def apply(self, step: Step) -> None:
-        if step.verb == "install":
-            self._install()
-        else:
-            shutil.rmtree(self._path)
-            remove_empty(self._path.parent)
-
-    def _installed(self) -> str | None:
-        with suppress(OSError):
-            done = subprocess.run([self._python, "-c", ASK], check=False, capture_output=True, text=True)
-            return done.stdout.strip() or None
-        return None
+            raise OperatorError(f"sources: {', '.join(strange)}: Python's file names without a directory are right.")
 
     @property
-    def _python(self) -> str:
-        return str(self._path / "bin/python")
+    def _is_there(self) -> bool:
+        return os.path.lexists(self._path)
+
+    def _may_be_ours(self) -> bool:
+        """Empty, too: a run may have been killed at any point."""
+        is_directory = self._path.is_dir() and not self._path.is_symlink()
+        return is_directory and (self._mark.is_file() or not any(self._path.iterdir()))
+
+    def refuse_bad_recipe(self) -> None:
+        """What matters only when there is something to install."""
+        if not self.found or self.found.digest != self._recipe.digest:
+            self._recipe.require_python()
+
+    def read(self) -> Software | None:
+        return self.found
+
+    @cached_property
+    def found(self) -> Software | None:
+        """When the module began."""
+        if not self._is_there:
+            return None
+        in_force = self._in_force()
+        unfinished = any(not each.is_finished for each in release.releases(self._path))
+        return Software(in_force.digest if in_force else None, unfinished)
+
+    def apply(self, step: Step) -> None:
+        {"install": self._install, "tidy": self._tidy, "remove": self._remove}[step.verb]()
+
+    def _in_force(self) -> Release | None:
+        """None as well if users other than root could not start it."""
+        with suppress(OSError, ValueError, IndexError):
+            text = self._launcher.read_text(encoding="utf-8")
+            chosen = Release(Path(shlex.split(text.splitlines()[-1])[1]).parents[1])
+            places = (self._path, self._launcher.parent, self._launcher, chosen.directory)
+            if text == _launcher_text(chosen) and all(place.stat().st_mode & FOR_ALL == FOR_ALL for place in places):
+                return chosen
+        return None
 
     def _install(self) -> None:
         os.umask(0o022)  # the service is no root
-        afresh = [] if self._installed() else ["--clear"]
+        try:
+            self._make_directory()
+            new = release.begin(self._path)
+            try:
+                new.fill(self._recipe)
+            except BaseException:
+                shutil.rmtree(new.directory, ignore_errors=True)
+                raise
+            files.write_whole(self._launcher, _launcher_text(new), 0o755)
+            self._tidy()
+        except OSError as error:
+            raise OperatorError(f"The software cannot be installed in {self._path}: {error}.") from error
+
+    def _make_directory(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._mark.write_text(MARK_TEXT, encoding="utf-8")
+        self._launcher.parent.mkdir(exist_ok=True)
+        for directory in (self._path, self._launcher.parent):
+            directory.chmod(0o755)
+        self._take_lock()
+        if SELINUX.exists():
+            # The policy lets services run what is in /opt/*/bin; new files there get the label of the directory.
+            run("restorecon", "-R", str(self._launcher.parent))
+
+    def _take_lock(self) -> None:
+        if not self._has_lock:
+            fcntl.flock(self._lock.enter_context(self._mark.open(encoding="utf-8")), fcntl.LOCK_EX)
+            self._has_lock = True
+
+    def _tidy(self) -> None:
+        """Away with what nobody runs from and nothing starts any more."""
+        in_force, in_use = self._in_force(), release.in_use(self._path)
+        for each in release.releases(self._path):
+            if each != in_force and each.directory not in in_use:
+                shutil.rmtree(each.directory)
+
+    def _remove(self) -> None:
+        """The mark is there as long as anything is."""
+        for entry in self._path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry != self._mark:
+                entry.unlink()
         with suppress(FileNotFoundError):
-            self._mark.unlink()  # until all is done: what is killed in between is made afresh
-        _run([self._recipe.python, "-m", "venv", "--system-site-packages", *afresh, str(self._path)], hint=VENV_HINT)
-        self._install_requirements()
-        self._install_package()
-        self._mark.write_text(self._recipe.digest + "\n", encoding="utf-8")
-
-    def _install_requirements(self) -> None:
-        # All settings of the host's pip count, and its cache is to be nobody's afterwards.
-        cache = self._path / "cache"
-        pip = [self._python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-        command = [*pip, *self._recipe.pip_arguments, "--requirement", "/dev/stdin"]
-        environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-        _run(command, text=self._recipe.requirements, environment=environment, hint=PIP_HINT)
-        shutil.rmtree(cache, ignore_errors=True)
-
-    def _install_package(self) -> None:
-        where = _run([self._python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
-        package = Path(where.strip()) / PACKAGE
-        shutil.rmtree(package, ignore_errors=True)
-        package.mkdir()
-        for name, text in self._recipe.sources.items():
-            (package / name).write_text(text, encoding="utf-8")
-        _run([self._python, "-m", "compileall", "-q", str(package)])
+            self._mark.unlink()
+        self._path.rmdir()
+        files.remove_empty(self._path.parent)
 
 
-VENV_HINT = "Role nometal.ipi.host_prep installs what it takes."
-PIP_HINT = (
-    "It uses the host's own settings (/etc/pip.conf, the proxy of the play's environment); "
-    "role variable bmc_emulation_pip_arguments adds to them."
-)
-
-
-def _run(
-    command: Sequence[str], *, text: str = "", environment: Mapping[str, str] | None = None, hint: str = ""
-) -> str:
-    try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True, input=text, env=environment)
-    except FileNotFoundError as error:
-        raise OperatorError(f"{command[0]} is missing. {hint}".strip()) from error
-    except subprocess.CalledProcessError as error:
-        said = "\n".join((error.stdout + error.stderr).strip().splitlines()[-LAST_LINES:])
-        raise OperatorError(f"`{' '.join(command[:4])} ...` failed. {hint}\n{said}") from error
-    return done.stdout
+def _launcher_text(chosen: Release) -> str:
+    return LAUNCHER_TEXT.format(python=shlex.quote(chosen.python))

@@ -26,6 +26,8 @@ PAUSE_SECONDS = 0.3
 LOG_BYTES = 1024 * 1024
 PR_SET_PDEATHSIG = 1
 PROGRAM = "supervisor"
+BEGIN = "The supervisor begins"
+END = "The service has ended"
 
 
 def pid(directory: Path) -> int | None:
@@ -54,6 +56,7 @@ class Supervisor:
 
     def run(self) -> None:
         signal.signal(signal.SIGTERM, self._stop)
+        self._log.info(BEGIN)
         while not self._stopping:
             self._serve()
             time.sleep(0 if self._stopping else PAUSE_SECONDS)
@@ -67,7 +70,7 @@ class Supervisor:
         try:
             self._child = self._start()
         except (OSError, subprocess.SubprocessError) as error:
-            self._log.info("The service cannot be started: %s", error)
+            self._log.info("%s before it began: %s", END, error)
             return
         if self._stopping:
             self._child.terminate()
@@ -75,7 +78,7 @@ class Supervisor:
             for line in child.stdout or ():
                 self._log.info("%s", line.rstrip())
         if not self._stopping:
-            self._log.info("The service has ended with %s; it is started again", child.returncode)
+            self._log.info("%s with %s; it is started again", END, child.returncode)
 
     def _start(self) -> subprocess.Popen[str]:
         groups = {*os.getgrouplist(self._user.pw_name, self._user.pw_gid), grp.getgrnam("libvirt").gr_gid}

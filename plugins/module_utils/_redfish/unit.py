@@ -31,7 +31,7 @@ TimeoutStopSec=40
 LimitNOFILE=8192
 UMask=0022
 
-ReadWritePaths={state} {media}
+ReadWritePaths={writable}
 ProtectSystem=strict
 ProtectHome=yes
 PrivateTmp=yes
@@ -63,7 +63,42 @@ WantedBy=multi-user.target
 """
 
 
+# What drop-ins may not change. Others of the kind are told by systemd in words of its own.
+GUARDED = (
+    "User",
+    "NoNewPrivileges",
+    "CapabilityBoundingSet",
+    "ProtectSystem",
+    "ProtectHome",
+    "PrivateTmp",
+    "PrivateDevices",
+    "ProtectClock",
+    "ProtectControlGroups",
+    "ProtectHostname",
+    "ProtectKernelLogs",
+    "ProtectKernelModules",
+    "ProtectKernelTunables",
+    "ProtectProc",
+    "ProcSubset",
+    "LockPersonality",
+    "MemoryDenyWriteExecute",
+    "RemoveIPC",
+    "RestrictRealtime",
+    "RestrictSUIDSGID",
+)
+
+
+def guarded(text: str) -> dict[str, str]:
+    """The values that a unit gives to these."""
+    entries = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    return {name: entries[name] for name in GUARDED}
+
+
+def writable(lab: Lab) -> list[str]:
+    return [str(lab.state), *([lab.pool.path] if lab.listen else [])]
+
+
 def unit_text(lab: Lab) -> str:
     return UNIT.format(
-        name=lab.name, command=" ".join(lab.command), user=lab.user, state=lab.state, media=lab.pool.path
+        name=lab.name, command=" ".join(lab.command), user=lab.user, state=lab.state, writable=" ".join(writable(lab))
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +30,13 @@ NODES: list[dict[str, Any]] = [
     {"vm_name": f"demo-{name}", "uuid": str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), "bmc": {"address": f"to {name}"}}
     for name in ("control-plane-0", "worker-0", "worker-1")
 ]
+STRANGERS = [
+    {"vm_name": "others", "uuid": str(uuid.uuid4()), "owner": "other"},
+    {"vm_name": "unmarked", "uuid": str(uuid.uuid4()), "owner": ""},
+]
 VM = """
 <domain type='qemu'><name>{vm_name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory>
+<metadata><nometal:vm xmlns:nometal="urn:nometal:ipi" owner="{owner}"/></metadata>
 <os><type arch='x86_64' machine='q35'>hvm</type></os>
 <devices><disk type='file' device='cdrom'><target dev='sdz' bus='sata'/><readonly/></disk></devices></domain>
 """
@@ -37,10 +44,11 @@ NETWORK = "<network><name>any</name><bridge name='any0'/></network>"
 HOME = "/var/lib/libvirt/bmc"  # which is the sandbox's own
 DEMO = f"{HOME}/demo"
 MEDIA = "/var/lib/libvirt/images/nometal-demo-media"
+MEDIA_LIMITS = {"max_bytes": 2**30, "timeout": 60}
 POOL_STEPS = [f"{verb} nometal-demo-media" for verb in ("define", "build", "start", "autostart")]
 MAKING = [
     *POOL_STEPS,
-    *(f"make {path}" for path in (DEMO, f"{DEMO}/tls", f"{DEMO}/state", MEDIA)),
+    *(f"make {path}" for path in (DEMO, f"{DEMO}/state", f"{DEMO}/tls", MEDIA)),
     *(f"write {thing}" for thing in ("credentials", "CA", "certificate", "configuration")),
     "install service",
     "start service",
@@ -81,7 +89,7 @@ print(urllib.request.urlopen(request, context=ssl.create_default_context(cafile=
 def libvirtd() -> Iterator[PrivateLibvirtd]:
     with private_libvirtd.start() as started:
         connection = libvirt.open(started.uri)
-        for node in NODES:
+        for node in [*({**node, "owner": "demo"} for node in NODES), *STRANGERS]:
             connection.defineXML(VM.format(**node))
         connection.close()
         yield started
@@ -100,14 +108,13 @@ def put_program(directory: Path, script: str) -> None:
     program.parent.mkdir(exist_ok=True)
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    (directory / "digest").write_text(f"{script}\n")
 
 
 @pytest.fixture
 def params(software: Path, libvirtd: PrivateLibvirtd) -> Iterator[dict[str, Any]]:
-    # The tests' Python may lie where only root reads; that the user is another one is shown on a whole host.
+    # Without a system bus the service runs as root; that it does as its user is shown on a whole host.
     listen = [{"address": "127.0.0.1", "port": 8000}]
-    given = {"lab": "demo", "home": HOME, "software": str(software), "user": "root", "listen": listen, "nodes": NODES}
+    given = {"lab": "demo", "home": HOME, "software": str(software), "user": "daemon", "listen": listen, "nodes": NODES}
     yield given
     call(libvirtd, {**given, "state": "absent"})
 
@@ -117,7 +124,7 @@ def emulator(libvirtd: PrivateLibvirtd, params: dict[str, Any], **options: Any) 
 
 
 def call(libvirtd: PrivateLibvirtd, params: dict[str, Any], steps: int = -1, patience: float = 30) -> dict[str, Any]:
-    defaults = {"tls": True, "names": [], "media": {"max_bytes": 1, "timeout": 1}, "libvirt_uri": "qemu:///system"}
+    defaults = {"tls": True, "names": [], "media": MEDIA_LIMITS, "ipmi_addresses": [], "libvirt_uri": "qemu:///system"}
     given = json.dumps({**defaults, "state": "present", **params})
     command = [sys.executable, "-c", CALL, given, str(steps), str(patience)]
     done = libvirtd.run(["env", f"PYTHONPATH={ROOT}/playbooks/collections", *command], check=False)
@@ -214,6 +221,8 @@ def test_what_changes_while_it_runs(libvirtd: PrivateLibvirtd, params: dict[str,
     ca = libvirtd.path(f"{DEMO}/tls/ca.pem").read_text()
     assert call(libvirtd, {**params, "names": ["bmc.example.test"]})["steps"] == ["write certificate"]
     assert libvirtd.path(f"{DEMO}/tls/ca.pem").read_text() == ca
+    libvirtd.path(f"{DEMO}/tls/ca.pem").unlink()
+    assert call(libvirtd, {**params, "names": ["bmc.example.test"]})["steps"] == ["write CA"]
     assert service(libvirtd) == running
 
     elsewhere = {**params, "names": ["bmc.example.test"], "listen": [{"address": "127.0.0.2", "port": 8001}]}
@@ -239,19 +248,118 @@ def test_it_is_back_after_crashes_and_when_a_network_starts(libvirtd: PrivateLib
     assert seconds_until_it_answers(libvirtd) < 2
     assert call(libvirtd, params)["steps"] == []
 
+    libvirtd.run(["rm", "-r", DEMO])  # the supervisor that has lost it is found and replaced
+    assert call(libvirtd, params)["steps"][-1] == "restart service"
+    assert call(libvirtd, params)["steps"] == []
 
-def test_a_missing_vm_is_refused_and_nothing_made(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
-    stranger = {"vm_name": "demo-late", "uuid": str(uuid.uuid4())}
-    told = call(libvirtd, {**params, "nodes": [*NODES, stranger]})["msg"]
-    assert told == "VMs are missing, or have other UUIDs: demo-late. Run playbooks/nodes.yml."
+
+def test_vms_that_are_missing_or_of_others_are_refused_and_nothing_made(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    late, renamed = {"vm_name": "demo-late", "uuid": str(uuid.uuid4())}, {**NODES[0], "vm_name": "renamed"}
+    other_uuid = {**NODES[1], "uuid": str(uuid.uuid4())}
+    told = call(libvirtd, {**params, "nodes": [late, renamed, other_uuid, *STRANGERS]})["msg"].splitlines()
+    assert told == [
+        "VMs are missing: demo-late. Run playbooks/nodes.yml.",
+        f"UUID {NODES[0]['uuid']} is VM demo-control-plane-0's, not renamed's: name both as they are.",
+        f"VM demo-worker-0 has the UUID {NODES[1]['uuid']}, not {other_uuid['uuid']}: name both as they are.",
+        "VM others is lab other's: lab demo can command VMs of playbooks/nodes.yml only.",
+        "VM unmarked was not made by nometal.ipi: lab demo can command VMs of playbooks/nodes.yml only.",
+    ]
+    # Check mode: what an earlier stage makes may be missing, and what is there may still be wrong.
+    assert emulator(libvirtd, {**params, "nodes": [late]}, check_mode=True)["steps"] == MAKING
+    assert "VM others is lab other's" in emulator(libvirtd, {**params, "nodes": STRANGERS}, check_mode=True)["msg"]
     assert not libvirtd.path(HOME).exists()
+
+
+def test_all_that_stands_in_the_way_is_told_at_once_and_nothing_made(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    wrong = {
+        "listen": [{"address": "127.0.0.1", "port": 8000}, {"address": "192.0.2.7", "port": 8000}],
+        "media": {"max_bytes": -1, "timeout": 60, "ca_file": "/etc/passwd"},
+        "nodes": STRANGERS[:1],
+        "home": "/etc/passwd/bmc",
+    }
+    expected = [
+        "media.max_bytes is -1; 1048576 (1 MiB) to 17592186044416 (16 TiB) are right.",
+        "home: /etc/passwd is no directory; a path below directories is right.",
+        "media.ca_file: /etc/passwd holds no certificates; one or more in PEM are right.",
+        r"listen: 127.0.0.1:8000/tcp is in use by python3 \(pid \d+\); stop that, or take another port.",
+        "listen: no link of this host has 192.0.2.7; playbooks/network.yml gives it the lab's addresses.",
+        "VM others is lab other's: lab demo can command VMs of playbooks/nodes.yml only.",
+    ]
+    with holder(libvirtd):
+        told = call(libvirtd, {**params, **wrong})["msg"].splitlines()
+    assert len(told) == len(expected), told
+    for line, pattern in zip(told, expected):
+        assert line == pattern or re.fullmatch(pattern, line)
+    media = {**MEDIA_LIMITS, "ca_file": "/etc/nothing.pem"}
+    assert "there is no file /etc/nothing.pem on this host" in call(libvirtd, {**params, "media": media})["msg"]
+    media = {**MEDIA_LIMITS, "ca_file": "/etc/shadow"}
+    assert "media.ca_file: /etc/shadow holds no certificates" in call(libvirtd, {**params, "media": media})["msg"]
+    assert not libvirtd.path(HOME).exists()
+
+
+@contextmanager
+def holder(libvirtd: PrivateLibvirtd) -> Iterator[None]:
+    """Another process on the port, until its input ends."""
+    script = "import socket, sys; held = socket.create_server(('127.0.0.1', 8000)); print(flush=True); sys.stdin.read()"
+    command, pipe = libvirtd.command(["python3", "-c", script]), subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.stdin.close()
 
 
 def test_a_service_that_fails_is_quoted(libvirtd: PrivateLibvirtd, params: dict[str, Any], tmp_path: Path) -> None:
     put_program(tmp_path, "echo The port is taken, sorry.; exit 1")
-    told = call(libvirtd, {**params, "software": str(tmp_path)}, patience=1)["msg"]
+    failing = {**params, "software": str(tmp_path)}
+    told = call(libvirtd, failing, patience=1)["msg"]
     assert "does not answer for demo-control-plane-0, demo-worker-0, demo-worker-1" in told
     assert "The port is taken, sorry." in told
+    assert told.endswith("It has never answered, so it was stopped, and is not started at boot.")
+    assert not libvirtd.path(str(network_hook.ENTRIES)).exists()
+    told = call(libvirtd, {**failing, "nodes": []}, patience=1)["msg"]
+    assert "does not answer for 127.0.0.1:8000" in told
+
+    libvirtd.path(f"{DEMO}/credentials.json").write_text('{"operator": {"username": "operator"}}')
+    told = call(libvirtd, failing)["msg"]
+    assert told.startswith(f"{DEMO}/credentials.json: entry operator has no password")
+    assert call(libvirtd, {**failing, "state": "absent"})["steps"] == REMOVING[1:]  # nothing keeps the lab
+
+
+def test_an_ipmi_lab_is_served_at_all_its_addresses_and_has_nothing_of_redfish(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    bmc = {"protocol": "ipmi", "host": "127.0.0.1", "port": 6230}
+    nodes = [{"vm_name": node["vm_name"], "uuid": node["uuid"], "bmc": bmc} for node in NODES[:1]]
+    by_ipmi = {**params, "listen": [], "nodes": nodes, "ipmi_addresses": ["127.0.0.1", "127.0.0.2"]}
+    made = call(libvirtd, by_ipmi)
+    assert made["steps"] == [
+        *(f"make {path}" for path in (DEMO, f"{DEMO}/state")),
+        *(f"write {thing}" for thing in ("credentials", "configuration")),
+        *("install service", "start service"),
+    ]
+    assert (made["nodes"][0]["address"], made["ca_file"]) == ("ipmi://127.0.0.1:6230", None)
+    password = json.loads(libvirtd.path(f"{DEMO}/credentials.json").read_text())["demo-control-plane-0"]["password"]
+    for address in ("127.0.0.1", "127.0.0.2"):
+        ask = ["ipmitool", "-I", "lanplus", "-H", address, "-p", "6230", "-U", "admin", "-E", "power", "status"]
+        assert "Chassis Power is off" in libvirtd.run(["env", f"IPMI_PASSWORD={password}", *ask]).stdout
+    assert not libvirtd.path(MEDIA).exists()
+    assert call(libvirtd, by_ipmi)["steps"] == []
+    libvirtd.path(f"{DEMO}/serving").unlink()  # who holds the ports is looked for then, and it is this lab
+    assert call(libvirtd, by_ipmi)["steps"] == ["restart service"]
+
+    call(libvirtd, params)
+    assert libvirtd.path(MEDIA).exists()
+    gone = [f"{verb} nometal-demo-media" for verb in ("stop", "delete", "undefine")]
+    assert call(libvirtd, by_ipmi)["steps"][-4:] == ["restart service", *gone]
+    assert call(libvirtd, by_ipmi)["steps"] == []
 
 
 def test_before_the_role_has_run_it_foresees_all(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import datetime
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Port
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import certificates, config, credentials, service
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import certificates, config, credentials, supervised
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.arguments import lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.certificates import Certificate
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Hashes, Login
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import Emulator, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Endpoint, Lab, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Endpoint, Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import Service
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.unit import unit_text
 
@@ -31,18 +36,30 @@ PARAMS: dict[str, Any] = {
     "tls": True,
     "names": [],
     "nodes": [NODE],
-    "media": {"max_bytes": 1, "timeout": 1, "ca_file": None},
+    "ipmi_addresses": [],
+    "media": {"max_bytes": 2**30, "timeout": 60, "ca_file": None},
     "user": "nometal-bmc",
     "home": "/var/lib/nometal/bmc",
     "software": "/opt/nometal/bmc",
     "libvirt_uri": "qemu:///system",
     "state": "present",
 }
+PEM, PKCS8, OPEN = Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
 LOGINS = {"operator": Login("operator", "one"), "demo-worker-0": Login("demo-worker-0", "two")}
 
 
 def lab(**changed: Any) -> Lab:
-    return lab_from({**PARAMS, **changed})
+    made, mistakes = lab_from({**PARAMS, **changed})
+    assert not mistakes
+    return made
+
+
+def mistakes(**changed: Any) -> list[str]:
+    return lab_from({**PARAMS, **changed})[1]
+
+
+def media(**changed: Any) -> dict[str, Any]:
+    return {"media": {**PARAMS["media"], **changed}}
 
 
 def steps(current: Emulator | None, wanted: Emulator | None) -> list[str]:
@@ -54,27 +71,59 @@ def steps(current: Emulator | None, wanted: Emulator | None) -> list[str]:
     [
         ({"lab": "Demo"}, "lab is 'Demo'; lower case letters"),
         ({"listen": [{"address": "::", "port": 8000}]}, "the whole world would be served"),
+        ({"listen": [{"address": "fe80::1", "port": 8000}]}, "listen[0].address is fe80::1, which each link may have"),
         ({"listen": [{"address": "gateway", "port": 8000}]}, "listen[0].address is 'gateway'; an IP address"),
-        ({"listen": [{"address": "192.168.126.1"}]}, "listen[0].port is None; 1 to 65535"),
+        ({"listen": [{"address": "192.168.126.1"}]}, "listen[0].port is missing; 1024 to 65535 are right"),
+        ({"listen": [{"address": "192.168.126.1", "port": 443}]}, "listen[0].port is 443; 1024 to 65535 are right"),
+        ({"listen": [{"address": "192.168.126.1", "port": True}]}, "listen[0].port is True; 1024"),
+        ({"listen": [{**PARAMS["listen"][0], "protocol": "udp"}]}, "listen[0].protocol is 'udp'; Redfish is by tcp"),
         ({"listen": []}, "listen is empty, and demo-worker-0 would be commanded by Redfish"),
+        ({"nodes": [], "listen": []}, "Neither nodes nor listen say what to serve."),
         ({"nodes": [{**NODE, "uuid": "7"}]}, "nodes[0].uuid is '7'; a UUID"),
         ({"nodes": [{**NODE, "vm_name": "operator"}]}, "nodes[0].vm_name is 'operator'"),
         ({"nodes": [NODE, {**NODE, "uuid": OTHER_UUID}]}, "vm_name demo-worker-0 is there twice."),
         ({"nodes": [NODE, {**NODE, "vm_name": "other"}]}, f"UUID {UUID} is there twice."),
-        ({"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi"}}]}, "nodes[0].bmc.port is None"),
-        ({"home": "bmc"}, "bmc is no absolute path."),
+        ({"nodes": [{**NODE, "bmc": "redfish"}]}, "nodes[0].bmc is 'redfish'; a mapping with protocol"),
+        ({"nodes": [{**NODE, "bmc": {"protocol": "telnet"}}]}, "nodes[0].bmc.protocol is 'telnet'; redfish-virtual"),
+        ({"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi", "port": 6230}}]}, "nodes[0].bmc.host is missing; an IP"),
+        ({"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi", "host": "172.22.0.1"}}]}, "nodes[0].bmc.port is missing"),
+        ({"nodes": [IPMI_NODE], "ipmi_addresses": ["::"]}, "ipmi_addresses[0] is ::, where the whole world"),
+        (media(max_bytes=-1), "media.max_bytes is -1; 1048576 (1 MiB) to"),
+        (media(max_bytes=2**50), f"media.max_bytes is {2**50}; 1048576 (1 MiB) to"),
+        (media(timeout=0), "media.timeout is 0; 1 to 86400 seconds"),
+        (media(ca_file="/root/ca.pem"), "media.ca_file is /root/ca.pem, and the service does not see what is in /root"),
+        ({"user": "root"}, "user is 'root'; a system user without privileges"),
+        ({"user": "a b"}, "user is 'a b'; a system user without privileges"),
+        ({"home": "bmc"}, "home is 'bmc'; an absolute path"),
+        ({"home": "/srv/../etc"}, "home is '/srv/../etc'; an absolute path"),
+        ({"home": "/srv/my labs"}, "home is '/srv/my labs'; an absolute path of letters"),
+        ({"home": "/run/bmc"}, "home is /run/bmc, and the service does not see what is in /run;"),
+        ({"software": "bmc"}, "software is 'bmc'; an absolute path"),
     ],
 )
 def test_bad_arguments_are_refused(changed: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(OperatorError) as refused:
-        lab(**changed)
-    assert said in str(refused.value)
+    assert said in "\n".join(mistakes(**changed))
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    with pytest.raises(OperatorError) as refused:
-        lab(lab="Demo", listen=[], names=["not a name"])
-    assert len(str(refused.value).splitlines()) == 3
+def test_all_mistakes_are_told_at_once_and_each_once() -> None:
+    told = mistakes(lab="Demo", listen=[], names=["not a name"], nodes=[{"bmc": {"protocol": "telnet"}}], user="root")
+    assert [text.split(" is ")[0] for text in told] == [
+        "lab",
+        "names[0]",
+        *("nodes[0].bmc.protocol", "nodes[0].uuid", "nodes[0].vm_name"),
+        "user",
+    ]
+
+
+def test_clients_are_told_an_address_also_where_none_is_given() -> None:
+    third = UUID.replace("0", "1")
+    by_redfish = {"vm_name": "third", "uuid": third}
+    made = lab(nodes=[NODE, by_redfish, {**IPMI_NODE, "vm_name": "other", "uuid": OTHER_UUID}])
+    assert [made.address_of(node) for node in made.nodes] == [
+        "somewhere",
+        f"redfish-virtualmedia+https://192.168.126.1:8000/redfish/v1/Systems/{third}",
+        "ipmi://172.22.0.1:6230",
+    ]
 
 
 def test_to_remove_a_lab_its_name_is_enough() -> None:
@@ -84,12 +133,25 @@ def test_to_remove_a_lab_its_name_is_enough() -> None:
 def test_ipmi_nodes_have_a_place_and_a_short_username_and_no_account() -> None:
     made = lab(nodes=[IPMI_NODE], listen=[], tls=False)
     assert made.nodes[0].ipmi == Endpoint("172.22.0.1", 6230)
+    assert desired(made).pool is None
     assert made.usernames == {"demo-worker-0": "admin"}
     logins = {"demo-worker-0": Login("admin", "two")}
     written = json.loads(config.text_of(made, logins, Hashes({})))
     assert (written["accounts"], written["listen"], written["tls"]) == ([], [], None)
-    assert written["ipmi"][0].items() >= {"username": "admin", "password": "two"}.items()
+    assert written["ipmi"][0].items() >= {"username": "admin", "password": "two", "addresses": ["172.22.0.1"]}.items()
     assert config.told(json.dumps(written), logins, Hashes({})) == config.declared(made)
+
+
+def test_an_ipmi_node_is_served_at_all_addresses_of_the_lab_and_told_by_its_own() -> None:
+    made = lab(nodes=[IPMI_NODE], listen=[], ipmi_addresses=["192.168.126.1", "172.22.0.1", "fd00:5::1"])
+    [bmc] = json.loads(config.text_of(made, {"demo-worker-0": Login("admin", "two")}, Hashes({})))["ipmi"]
+    assert (bmc["addresses"], bmc["port"]) == (["172.22.0.1", "192.168.126.1", "fd00:5::1"], 6230)
+    assert made.address_of(made.nodes[0]) == "ipmi://172.22.0.1:6230"
+    assert set(config.ports(json.dumps({"listen": PARAMS["listen"], "ipmi": [bmc]}))) == {
+        Port("192.168.126.1", 8000, "tcp"),
+        *(Port(address, 6230, "udp") for address in bmc["addresses"]),
+    }
+    assert config.ports("{}") == config.ports("") == config.ports("[]") == []
 
 
 def whole() -> Emulator:
@@ -123,6 +185,12 @@ def test_what_differs_is_done_and_nothing_else(current: Mapping[str, Any], expec
     assert steps(replace(whole(), **current), whole()) == expected
 
 
+def test_what_an_ipmi_lab_does_not_need_goes_when_nothing_uses_it_any_more() -> None:
+    wanted = replace(whole(), pool=None, service=replace(whole().service, serving="new"))
+    gone = [f"{verb} nometal-demo-media" for verb in ("stop", "delete", "undefine")]
+    assert steps(whole(), wanted) == ["restart service", *gone]
+
+
 def test_a_half_made_one_is_removed_and_its_directory_last() -> None:
     half = Emulator(directories=("/var/lib/nometal/bmc/demo",), service=Service(running=True))
     assert steps(half, None) == ["remove service", "remove directory"]
@@ -131,7 +199,7 @@ def test_a_half_made_one_is_removed_and_its_directory_last() -> None:
 def test_a_change_of_listen_or_tls_needs_a_restart_and_one_of_nodes_does_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(service, "SYSTEM_BUS", tmp_path)
+    monkeypatch.setattr(supervised, "SYSTEM_BUS", tmp_path)
 
     def serving(**changed: Any) -> str | None:
         return desired(lab(**changed)).service.serving
@@ -170,28 +238,80 @@ def test_passwords_and_their_hashes_stay() -> None:
     assert first["operator"].password not in repr(first)
 
 
-def test_a_damaged_file_of_credentials_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", ["Repair it, or remove it"]),
+        ("[]", ["is no JSON object of accounts"]),
+        ('{"operator": {"password": "one"}}', ["credentials.json: entry operator has no username that is text: right"]),
+        (
+            '{"operator": {"username": "operator", "password": 5}, "two": "secret"}',
+            ["entry operator has no password that is text", "entry two is not a username and a password"],
+        ),
+        (
+            '{"short": {"username": "admin", "password": "more than twenty bytes"}}',
+            ["entry short has a password of more than 20 bytes, which IPMI does not take"],
+        ),
+    ],
+)
+def test_a_damaged_file_of_credentials_is_told_by_its_entries(tmp_path: Path, text: str, said: list[str]) -> None:
     file = tmp_path / "credentials.json"
-    file.write_text("{")
-    with pytest.raises(OperatorError, match="Repair it, or remove it"):
-        credentials.read(file)
-    file.write_text('{"operator": {}}')
-    with pytest.raises(OperatorError, match="lacks a username or password"):
-        credentials.read(file)
+    file.write_text(text)
+    with pytest.raises(OperatorError) as refused:
+        credentials.read(file, short=["short"])
+    assert len(str(refused.value).splitlines()) == len(said)
+    for line, expected in zip(str(refused.value).splitlines(), said):
+        assert expected in line
+        assert "secret" not in line
+
+
+def test_damaged_hashes_are_made_anew(tmp_path: Path) -> None:
+    file = tmp_path / "hashes.json"
+    for text in ("{", "[]", '{"some": 5}'):
+        file.write_text(text)
+        assert Hashes.read(file).text() == "{}\n"
+
+
+def test_a_ca_whose_certificate_was_lost_is_the_same_for_who_trusts_it(tmp_path: Path) -> None:
+    before = certificates.make_ca("demo")
+    server = certificates.make_server("demo", ["192.168.126.1"], before)
+    after = certificates.make_ca("demo", before.key)
+    assert after.key == before.key
+    assert certificates.read(server, after.key) == Certificate(("192.168.126.1",))
+    for name, text in {"before.pem": before.certificate, "server.pem": server.certificate}.items():
+        (tmp_path / name).write_bytes(text)
+    renewed = certificates.make_server("demo", ["192.168.126.2"], after)
+    (tmp_path / "renewed.pem").write_bytes(renewed.certificate)
+    for name in ("server.pem", "renewed.pem"):
+        command = ["openssl", "verify", "-CAfile", str(tmp_path / "before.pem"), str(tmp_path / name)]
+        assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_keys_and_certificates_of_others_are_replaced_and_no_traceback() -> None:
+    ca = certificates.make_ca("demo")
+    rsa_key = rsa.generate_private_key(65537, 2048)
+    for key in (
+        rsa_key.private_bytes(PEM, PKCS8, BestAvailableEncryption(b"x")),
+        rsa_key.private_bytes(PEM, PKCS8, OPEN),
+    ):
+        assert not certificates.is_good_ca(replace(ca, key=key))
+        assert certificates.read(ca, key) == Certificate((), good=False)
+        assert certificates.is_good_ca(certificates.make_ca("demo", key))
+    assert certificates.read(ca, ca.key) == Certificate((), good=True)
 
 
 def test_a_certificate_is_renewed_long_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     ca, names = certificates.make_ca("demo"), ("192.168.126.1", "fd00:5::1", "bmc.example.test")
     server = certificates.make_server("demo", names, ca)
     assert certificates.is_good_ca(ca)
-    assert certificates.read(server, ca) == Certificate(names)
-    assert certificates.read(server, certificates.make_ca("demo")) == Certificate(names, good=False)
-    assert certificates.read(replace(server, key=ca.key), ca) is None
-    assert certificates.read(replace(server, certificate=b"torn"), ca) is None
+    assert certificates.read(server, ca.key) == Certificate(names)
+    assert certificates.read(server, certificates.make_ca("demo").key) == Certificate(names, good=False)
+    assert certificates.read(replace(server, key=ca.key), ca.key) is None
+    assert certificates.read(replace(server, certificate=b"torn"), ca.key) is None
 
     now = certificates._now()  # noqa: SLF001 - the clock is turned on
     monkeypatch.setattr(certificates, "_now", lambda: now + certificates.SPAN - certificates.RENEWAL)
-    assert certificates.read(server, ca) is None
+    assert certificates.read(server, ca.key) is None
     assert certificates.is_good_ca(ca)
     monkeypatch.setattr(certificates, "_now", lambda: now + certificates.CA_SPAN - datetime.timedelta(days=1))
     assert not certificates.is_good_ca(ca)
