@@ -37,11 +37,16 @@ options:
     required: true
   keep:
     description:
-      - Names of networks of O(owner) that stay, when O(name) is left out. The owner goes on, so what is plugged into
-        the others is not unplugged unless O(restart=allowed).
+      - Names of networks of O(owner) that stay, when O(name) is left out, or with O(exclusive=true). The owner goes on,
+        so what is plugged into the others is not unplugged unless O(restart=allowed).
     type: list
     elements: str
     default: []
+  exclusive:
+    description:
+      - With O(state=present), whether networks of O(owner) other than O(name) and O(keep) are removed first.
+    type: bool
+    default: false
   uuid:
     description: UUID of a network that is made. One that is there keeps its own.
     type: str
@@ -320,6 +325,9 @@ EXAMPLES = r"""
 - name: Make the networks of the model, one of its entries each, and restart them if need be
   nometal.ipi.libvirt_bridge_net: "{{ network | combine({'owner': lab.name, 'restart': 'allowed'}) }}"
 
+- name: Make the lab's only network, and remove those that it had before
+  nometal.ipi.libvirt_bridge_net: "{{ network | combine({'owner': lab.name, 'exclusive': true}) }}"
+
 - name: Remove one network of the lab
   nometal.ipi.libvirt_bridge_net:
     name: nometal-demo
@@ -402,6 +410,7 @@ ARGUMENTS = {
     "name": TEXT,
     "owner": NEEDED,
     "keep": list_of("str"),
+    "exclusive": {"type": "bool", "default": False},
     "uuid": TEXT,
     "bridge": TEXT,
     "forward": {"type": "str", "choices": ["nat", "route", "open", "isolated"], "default": "nat"},
@@ -436,22 +445,32 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     return Reconciler(port, decide).run(desired, check_mode=check_mode)
 
 
-def remove_all(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+def remove_others(params: dict[str, Any], keep: list[str], *, check_mode: bool) -> list[dict[str, Any]]:
     """Each network of the owner. A lab whose specification has changed since knows no longer what it called them."""
     try:
         with connect(params["libvirt_uri"]) as connection:
-            names = [name for name in names_owned_by(connection, params["owner"]) if name not in params["keep"]]
-            if params["keep"] and params["restart"] == "refused":
+            names = [name for name in names_owned_by(connection, params["owner"]) if name not in keep]
+            if keep and params["restart"] == "refused":
                 refuse_to_unplug(connection, names)
     except NotThereYetError:
         if not check_mode:
             raise
         names = []
-    removed = [run({**params, "name": name}, check_mode=check_mode) for name in names]
+    return [run({**params, "name": name, "state": "absent"}, check_mode=check_mode) for name in names]
+
+
+def make_alone(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    refuse_name(params["name"])
+    network_from(params)  # nothing is removed for one that cannot be made
+    removed = remove_others(params, [params["name"], *params["keep"]], check_mode=check_mode)
+    return joined([*removed, run(params, check_mode=check_mode)])
+
+
+def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "changed": bool(removed),
-        "steps": [step for result in removed for step in result["steps"]],
-        "diff": [result["diff"] for result in removed],
+        "changed": any(result["changed"] for result in results),
+        "steps": [step for result in results for step in result["steps"]],
+        "diff": [result["diff"] for result in results],
     }
 
 
@@ -459,7 +478,9 @@ def act(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     if params["state"] == "absent":
         refuse_owner(params["owner"])
         if params["name"] is None:
-            return remove_all(params, check_mode=check_mode)
+            return joined(remove_others(params, params["keep"], check_mode=check_mode))
+    elif params["exclusive"]:
+        return make_alone(params, check_mode=check_mode)
     return run(params, check_mode=check_mode)
 
 

@@ -21,13 +21,16 @@ HOOK_TEXT = """\
 # libvirt makes a network's bridge anew when it starts the network, and leaves running guests unplugged: this plugs
 # those back in that were on it, unless they are plugged in elsewhere by now. It also ends IPv6's search for duplicates
 # of the host's addresses: as long as that lasts, without a port on the bridge for ever, nobody can use them.
+import sys
+
+NETWORK, BRIDGE = {network!r}, {bridge!r}
+if sys.argv[1:] != [NETWORK, "started"]:
+    sys.exit()  # at once: each network's start waits for the entries of all others
+
 import glob
 import os
 import subprocess
-import sys
 from xml.etree import ElementTree
-
-NETWORK, BRIDGE = {network!r}, {bridge!r}
 
 
 def taps():
@@ -45,7 +48,7 @@ def ip(*words):
     return subprocess.run(["ip", *words], check=False, stdout=subprocess.PIPE, universal_newlines=True).stdout
 
 
-if sys.argv[1:] == [NETWORK, "started"] and os.path.isdir(f"/sys/class/net/{{BRIDGE}}/bridge"):
+if os.path.isdir(f"/sys/class/net/{{BRIDGE}}/bridge"):
     shown = ip("-6", "-oneline", "address", "show", "dev", BRIDGE, "scope", "global", "tentative")
     for address in [line.split()[3] for line in shown.splitlines()]:
         ip("address", "delete", address, "dev", BRIDGE)

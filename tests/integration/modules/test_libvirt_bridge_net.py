@@ -565,6 +565,33 @@ def test_two_labs_side_by_side_and_one_goes(libvirtd: PrivateLibvirtd, made: dic
     assert not run(libvirtd, made)["changed"]
 
 
+def test_an_exclusive_network_takes_the_place_of_the_owners_former_ones(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    only = {**made, "name": "nometal-only", "bridge": "nm-only", "exclusive": True}
+    only["addresses"] = [{"cidr": "192.168.128.0/24", "gateway": "192.168.128.1"}]
+    only["dhcp"] = only["dns"] = {}
+    only["ntp_servers"] = []
+    others: dict[str, Any] = {"name": "nometal-theirs", "owner": "theirs", "bridge": "nm-theirs", "forward": "isolated"}
+    others["addresses"] = [{"cidr": "192.168.127.0/24", "gateway": "192.168.127.1"}]
+    run(libvirtd, others)
+    with plugged_in(libvirtd, "one", ONE):
+        assert "p-one on its bridge would be unplugged" in run(libvirtd, only)["msg"]
+        assert not run(libvirtd, made)["changed"]
+    assert "bridge" in run(libvirtd, {**only, "bridge": "much-too-long-a-name"})["msg"]
+    assert not run(libvirtd, {**made, "exclusive": True, "keep": ["nometal-only"]})["changed"]
+
+    foreseen = run(libvirtd, only, check_mode=True)
+    done = run(libvirtd, only)
+    assert done["steps"] == foreseen["steps"] == REMOVING + [step.replace("demo", "only") for step in MAKING]
+    assert done["diff"][0]["after"] == ""
+    assert not run(libvirtd, only)["changed"]
+    assert not run(libvirtd, {**only, "keep": ["nometal-demo"]})["changed"]
+    assert not run(libvirtd, others)["changed"]
+    for name, owner in (("nometal-only", "demo"), ("nometal-theirs", "theirs")):
+        run(libvirtd, {"name": name, "owner": owner, "state": "absent"})
+
+
 def test_without_libvirt_it_says_what_to_do(libvirtd: PrivateLibvirtd) -> None:
     gone = {**NETWORK, "libvirt_uri": "qemu:///system?socket=/run/none"}
     assert run(libvirtd, gone, check_mode=True)["steps"] == MAKING
