@@ -9,19 +9,21 @@ import json
 import re
 import subprocess
 import sys
+import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from support import checkout, lab_host, snapshot
+from support import bmc_attacker, checkout, lab_host, snapshot
 from support.failures import ending
 from support.guest_lab import Lab
 from support.modules import run_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from support.lab_host import LabHost
     from support.snapshot import Snapshot
@@ -30,6 +32,7 @@ HOME = "/var/lib/nometal/bmc/rehearsal"
 UNIT = "nometal-bmc-rehearsal.service"
 VM = """
 <domain type='qemu'><name>{vm_name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory>
+<metadata><nometal:vm xmlns:nometal="urn:nometal:ipi" owner="rehearsal"/></metadata>
 <os><type arch='x86_64' machine='q35'>hvm</type></os>
 <devices><disk type='file' device='cdrom'><target dev='sdz' bus='sata'/><readonly/></disk></devices></domain>
 """
@@ -48,6 +51,16 @@ except urllib.error.HTTPError as error:
 except OSError as error:
     print(error)
 """
+# Its frames cross the bridge and the host's packet filter, as a guest's do.
+NEIGHBOUR = """
+ip netns add neighbour
+ip link add eth0 netns neighbour type veth peer name neighbour
+ip link set neighbour master baremetal up
+ip -n neighbour link set lo up
+ip -n neighbour addr add 192.168.126.99/24 dev eth0
+ip -n neighbour link set eth0 up
+"""
+ATTACKER = Path(bmc_attacker.__file__)
 BY_OTHERS = ["package *"]  # polkit, which libvirt asks about unprivileged users
 TEARDOWN = [
     *(str(Path(sys.executable).with_name("ansible")), "hypervisor", "--playbook-dir", str(checkout.ROOT / "playbooks")),
@@ -136,6 +149,30 @@ def test_bmc_info_tells_all_nodes(lab: Lab) -> None:
         assert node["credentials"] == {"file": f"{HOME}/credentials.json", "key": node["name"]}
 
 
+@pytest.mark.usefixtures("installed")
+def test_the_example_of_the_documentation_works(lab: Lab) -> None:
+    text = (checkout.ROOT / "docs/bmc.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"^    cd /var/lib/nometal/bmc/ha\n(?:    .*\n)+", text, re.MULTILINE)
+    here = textwrap.dedent(example).replace("/bmc/ha", "/bmc/rehearsal")
+    said = lab.host.run(here.replace("https://192.168.126.1:8000", lab.model["bmc"]["url"])).stdout
+    assert all(node["uuid"] in said for node in lab.model["nodes"])
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_stands_in_the_way_of_another_lab_is_named_and_nothing_made(lab: Lab) -> None:
+    lab.host.run("install --mode=600 /etc/ssl/certs/ca-certificates.crt /etc/own-ca.pem")
+    wrong = {"listen": lab.model["bmc"]["endpoints"][:1], "user": "daemon", "media": {"ca_file": "/etc/own-ca.pem"}}
+    told = run_on(lab.inventory, "redfish_emulator", {"lab": "other", **wrong})
+    lab.host.run("rm /etc/own-ca.pem")
+    [place] = [f"{endpoint['address']}:{endpoint['port']}/tcp" for endpoint in wrong["listen"]]
+    assert told["msg"].splitlines() == [
+        "media.ca_file: /etc/own-ca.pem cannot be read by user daemon; `chmod o+r` lets it, and o+x above it.",
+        f"listen: {place} is in use by python (pid {main_pid(lab.host)}); stop that, or take another port.",
+        "user: daemon may not use libvirt; `usermod --append --groups libvirt daemon` lets it.",
+    ]
+    assert lab.host.run(["ls", str(Path(HOME).parent)]).stdout.split() == ["rehearsal"]
+
+
 def test_no_password_is_shown(lab: Lab, installed: str) -> None:
     processes = lab.host.run("ps axww; systemctl show --all " + UNIT).stdout
     logs = lab.host.run("journalctl --no-pager").stdout
@@ -179,6 +216,52 @@ def test_the_next_request_works_after_a_restart_of_libvirtd(lab: Lab) -> None:
 def test_it_is_there_again_after_a_reboot(lab: Lab) -> None:
     lab.host.reboot()
     assert seconds_until_it_answers(lab) < 5
+
+
+@pytest.fixture
+def attacker(lab: Lab) -> Iterator[Callable[[str], Any]]:
+    """What a neighbour on the machine network does who has the password of the first node."""
+    mine, other = lab.model["nodes"][:2]
+    stranger = {"vm_name": "stranger", "uuid": "0d6e7b8a-3c9c-4a0e-9a51-5d1f6ab0a001"}
+    [endpoint] = [each for each in lab.model["bmc"]["endpoints"] if "." in each["address"]]
+    plan = {**endpoint, "uuid": mine["uuid"], **json.loads(lab.host.read(f"{HOME}/credentials.json"))[mine["vm_name"]]}
+    plan["others"] = [vm[key] for vm in (other, stranger) for key in ("vm_name", "uuid")]
+    lab.host.write("/root/attacker.py", ATTACKER.read_text(encoding="utf-8"))
+    lab.host.run(["sh", "-ec", NEIGHBOUR])
+    lab.host.run(["virsh", "define", "/dev/stdin"], input=VM.replace("rehearsal", "another").format(**stranger))
+
+    def attack(kind: str) -> Any:
+        command = ["ip", "netns", "exec", "neighbour", "python3", "/root/attacker.py", kind, json.dumps(plan)]
+        return json.loads(lab.host.run(command).stdout)
+
+    yield attack
+    lab.host.run("ip netns del neighbour; virsh undefine stranger; rm /root/attacker.py")
+
+
+def test_a_neighbour_with_one_password_gets_no_further(lab: Lab, attacker: Callable[[str], Any]) -> None:
+    outcome = attacker("attack")
+    assert outcome.pop("paths") > 10
+    assert outcome.pop("MiB of an endless body") < 64
+    assert outcome == {
+        "without a login": [401],
+        "with a wrong one": [401],
+        "systems of others": [404, 405],
+        "detours": [404, 405],
+        "files as media": [400],
+        "secrets or tracebacks": False,
+    }
+    assert seconds_until_it_answers(lab) < 5
+
+
+def test_a_crowd_of_slow_connections_keeps_nobody_out(lab: Lab, attacker: Callable[[str], Any]) -> None:
+    url = url_of(lab, lab.model["nodes"][0])
+    with ThreadPoolExecutor() as threads:
+        crowd = threads.submit(attacker, "crowd")
+        answers = []
+        while not crowd.done():
+            answers.append(ask(lab.host, url))
+    assert set(answers) == {"200"}
+    assert len(answers) > 5
 
 
 @pytest.mark.usefixtures("installed")
