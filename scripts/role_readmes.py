@@ -29,7 +29,7 @@ def _entry_point(role: str, name: str, spec: dict[str, Any]) -> list[str]:
         "",
         *(line for text in spec["description"] for line in (_markdown(text), "")),
         "```yaml",
-        *call,
+        *spec.get("examples", "\n".join(call)).splitlines(),
         "```",
         "",
         "| variable | type | default | |",

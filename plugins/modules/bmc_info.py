@@ -42,8 +42,8 @@ nodes:
   elements: dict
   sample:
     - name: demo-worker-0
-      uuid: 6a365ade-f1ad-5831-8a4c-a2834f7fb175
-      address: https://192.168.126.1:8000/redfish/v1/Systems/6a365ade-f1ad-5831-8a4c-a2834f7fb175
+      uuid: c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
+      address: https://192.168.126.1:8000/redfish/v1/Systems/c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
       credentials: {file: /var/lib/nometal/bmc/demo/credentials.json, key: demo-worker-0}
       power: "On"
       boot: {target: Hdd, enabled: Continuous, mode: UEFI}

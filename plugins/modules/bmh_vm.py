@@ -45,6 +45,7 @@ options:
   vms:
     description:
       - The VMs, as C(lab.nodes) of the lab model lists them.
+      - With O(state=present), each needs O(vms[].vm_name), O(vms[].uuid), O(vms[].vcpus) and O(vms[].memory_mib).
       - With O(state=absent), their names suffice; an empty list means all VMs of O(owner).
     type: list
     elements: dict
@@ -59,14 +60,14 @@ options:
         type: str
       uuid:
         description:
-          - UUID of the VM, by which its BMC knows it. A VM that is there keeps its own, and another is
-            refused.
+          - UUID of the VM, by which its BMC knows it. Required with O(state=present); C(uuidgen) makes one.
+          - A VM that is there keeps its own, and another is refused.
         type: str
       vcpus:
-        description: Number of virtual CPUs, 255 at most.
+        description: Number of virtual CPUs, 255 at most. Required with O(state=present).
         type: int
       memory_mib:
-        description: Memory in MiB, 64 at least.
+        description: Memory in MiB, 64 at least. Required with O(state=present).
         type: int
       cpu_mode:
         description:
@@ -206,8 +207,8 @@ options:
   state:
     description:
       - Whether the VMs are to be there, or gone. V(absent) powers them off, and removes them with their NVRAM, their
-        TPM's state, all disks that were made for them, the log of their console and what libvirt has left of runs that
-        ended with the host's own; and nothing else.
+        TPM's state, all disks that were made for them, their logs and what libvirt has left of runs that
+        ended with the host's own; and nothing else. A disk that another VM uses by now is refused.
     type: str
     choices: [present, absent]
     default: present
@@ -220,26 +221,47 @@ EXAMPLES = r"""
     pool: "{{ lab.storage_pool.name }}"
     vms: "{{ lab.nodes }}"
 
-- name: Make one VM
+# A whole node, with all that it needs on the host.
+- name: Make a storage pool for its disk
+  nometal.ipi.storage_pool:
+    name: nometal-single
+    uuid: 4b1d7c52-90ae-4f36-8d1c-2f6a5be3c901
+    path: /var/lib/libvirt/images/nometal-single
+
+- name: Make a network for its card
+  nometal.ipi.libvirt_bridge_net:
+    name: nometal-single
+    owner: single
+    uuid: a90c6d3e-17f4-4b28-9e5d-c3b7f0826e14
+    bridge: nm-single
+    domain: single.lab.example.test
+    addresses:
+      - {cidr: 192.168.127.0/24, gateway: 192.168.127.1}
+    dhcp:
+      ranges:
+        - {start: 192.168.127.100, end: 192.168.127.199}
+
+- name: Make one node
   nometal.ipi.bmh_vm:
-    owner: demo
-    pool: nometal-demo
+    owner: single
+    pool: nometal-single
     vms:
-      - vm_name: demo-worker-0
-        uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e71
+      - vm_name: single-worker-0
+        name: worker-0
+        uuid: 7e2f9a14-3c5b-4d80-a6e1-58c0d94b7f23
         vcpus: 4
         memory_mib: 16384
         firmware: uefi-secure
         disks:
-          - {size_bytes: 128849018880, serial: NM0FEC368741315C0482}
+          - {size_bytes: 128849018880, serial: single-worker-0}
         nics:
-          - {mac: "52:54:00:2c:a0:17", bridge: baremetal, boot_order: 1}
+          - {mac: "52:54:00:5d:a7:31", network: nometal-single, boot_order: 1}
   register: made
 
 - name: Remove one VM with its disks
   nometal.ipi.bmh_vm:
-    owner: demo
-    vms: [{vm_name: demo-worker-0}]
+    owner: single
+    vms: [{vm_name: single-worker-0}]
     state: absent
 
 - name: Remove all VMs of the lab
@@ -254,7 +276,7 @@ steps:
   returned: success
   type: list
   elements: str
-  sample: [define demo-worker-0, create disk demo-worker-0-0.qcow2]
+  sample: [define single-worker-0, create disk single-worker-0-0.qcow2]
 vms:
   description: For each VM what a BareMetalHost needs.
   returned: success with O(state=present)
@@ -291,13 +313,13 @@ vms:
       elements: str
   sample:
     - name: worker-0
-      vm_name: demo-worker-0
-      uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e71
-      boot_mac: "52:54:00:2c:a0:17"
+      vm_name: single-worker-0
+      uuid: 7e2f9a14-3c5b-4d80-a6e1-58c0d94b7f23
+      boot_mac: "52:54:00:5d:a7:31"
       boot_mode: UEFISecureBoot
-      root_device_hints: {serialNumber: NM0FEC368741315C0482}
+      root_device_hints: {serialNumber: single-worker-0}
       bmc_address: null
-      console: /var/log/libvirt/qemu/demo-worker-0-console.log
+      console: /var/log/libvirt/qemu/single-worker-0-console.log
       pending: [memory_mib]
 former:
   description: VMs of the owner that are not in O(vms), and stay.

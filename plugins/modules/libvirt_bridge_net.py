@@ -47,6 +47,14 @@ options:
       - With O(state=present), whether networks of O(owner) other than O(name) and O(keep) are removed first.
     type: bool
     default: false
+  leaving:
+    description:
+      - Links that are removed before the network is made, by other means, such as a veth pair and the bridge that
+        M(nometal.ipi.veth_pair) has made for it. In check mode they are in nobody's way, so that all that this module
+        would refuse is known before they go.
+    type: list
+    elements: str
+    default: []
   uuid:
     description: UUID of a network that is made. One that is there keeps its own.
     type: str
@@ -358,11 +366,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port import (
-    NetworkPort,
-    names_owned_by,
-    refuse_to_unplug,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving, refuse_to_unplug
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port import NetworkPort, names_owned_by
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import (
     network_from,
     refuse_name,
@@ -371,7 +376,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wante
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Any
 
 TEXT = {"type": "str"}
@@ -411,6 +416,7 @@ ARGUMENTS = {
     "owner": NEEDED,
     "keep": list_of("str"),
     "exclusive": {"type": "bool", "default": False},
+    "leaving": list_of("str"),
     "uuid": TEXT,
     "bridge": TEXT,
     "forward": {"type": "str", "choices": ["nat", "route", "open", "isolated"], "default": "nat"},
@@ -428,7 +434,7 @@ ARGUMENTS = {
 }
 
 
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+def run(params: dict[str, Any], *, check_mode: bool, removed: Collection[str] = ()) -> dict[str, Any]:
     refuse_name(params["name"] or "")
     desired = network_from(params) if params["state"] == "present" else None
 
@@ -438,32 +444,39 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             opened = NetworkPort(
                 connection, params["name"], params["owner"], desired, uuid=params["uuid"], adopt=params["adopt"]
             )
-            opened.refuse_conflicts()
+            opened.refuse_conflicts(Leaving(removed, params["leaving"]))
             yield opened
 
     decide = partial(plan, may_restart=params["restart"] == "allowed")
     return Reconciler(port, decide).run(desired, check_mode=check_mode)
 
 
-def remove_others(params: dict[str, Any], keep: list[str], *, check_mode: bool) -> list[dict[str, Any]]:
-    """Each network of the owner. A lab whose specification has changed since knows no longer what it called them."""
+def others(params: dict[str, Any], keep: list[str], *, check_mode: bool) -> list[str]:
+    """The owner's networks to remove. A lab whose specification has changed knows no longer what it called them."""
     try:
         with connect(params["libvirt_uri"]) as connection:
             names = [name for name in names_owned_by(connection, params["owner"]) if name not in keep]
             if keep and params["restart"] == "refused":
-                refuse_to_unplug(connection, names)
+                refuse_to_unplug(connection, Leaving(names, params["leaving"]), keep)
+            return names
     except NotThereYetError:
         if not check_mode:
             raise
-        names = []
+        return []
+
+
+def remove(params: dict[str, Any], names: list[str], *, check_mode: bool) -> list[dict[str, Any]]:
     return [run({**params, "name": name, "state": "absent"}, check_mode=check_mode) for name in names]
 
 
 def make_alone(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     refuse_name(params["name"])
     network_from(params)  # nothing is removed for one that cannot be made
-    removed = remove_others(params, [params["name"], *params["keep"]], check_mode=check_mode)
-    return joined([*removed, run(params, check_mode=check_mode)])
+    names = others(params, [params["name"], *params["keep"]], check_mode=check_mode)
+    if names and not check_mode:
+        run(params, check_mode=True, removed=names)  # nor for one that would be refused
+    removed = remove(params, names, check_mode=check_mode)
+    return joined([*removed, run(params, check_mode=check_mode, removed=names)])
 
 
 def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -478,7 +491,8 @@ def act(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     if params["state"] == "absent":
         refuse_owner(params["owner"])
         if params["name"] is None:
-            return joined(remove_others(params, params["keep"], check_mode=check_mode))
+            names = others(params, params["keep"], check_mode=check_mode)
+            return joined(remove(params, names, check_mode=check_mode))
     elif params["exclusive"]:
         return make_alone(params, check_mode=check_mode)
     return run(params, check_mode=check_mode)

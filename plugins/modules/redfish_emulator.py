@@ -12,7 +12,7 @@ description:
   - Runs one service per lab that is the BMC of each of its VMs, by Redfish or, for VMs that want it, by IPMI.
   - Each VM has credentials of its own, and the lab has some for people, account C(operator). They are made once, and
     stand in a file that only root reads; what the service is given is hashed. An entry removed from that file is made
-    anew by the next run, and a password edited in it becomes the one that counts.
+    anew by the next run, and a password edited in it becomes the one that counts. Usernames are put back.
   - TLS is with a certificate of the lab's own CA, which stays. The certificate is made anew when addresses change, and
     long before it ends.
   - All that is wrong with the arguments, and what stands in the way on the host, is said at once, before anything is
@@ -49,6 +49,7 @@ options:
     description:
       - The VMs that get a BMC, as the lab model lists its nodes. They must be there, and of the lab, as
         M(nometal.ipi.bmh_vm) makes them.
+      - A VM of the lab that is not listed any more keeps its BMC, with its credentials, until it is gone.
       - Read are C(uuid) and C(vm_name), which must be the same VM's, and C(bmc.address), the address that clients are
         told, by default what follows from the others.
       - C(bmc.protocol) is C(redfish-virtualmedia), the default, C(redfish) or C(ipmi). By IPMI also C(bmc.host) and
@@ -106,9 +107,9 @@ EXAMPLES = r"""
         port: 8000
     nodes:
       - vm_name: demo-control-plane-0
-        uuid: 07cead2f-f762-5578-a5c9-a377314b4257
+        uuid: 3f0b7c52-91d4-4c1e-a6f8-2d9e5b7a1c40
       - vm_name: demo-worker-0
-        uuid: 6a365ade-f1ad-5831-8a4c-a2834f7fb175
+        uuid: c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
 
 - name: Take them away
   nometal.ipi.redfish_emulator:
@@ -124,9 +125,19 @@ nodes:
   elements: dict
   sample:
     - name: demo-worker-0
-      uuid: 6a365ade-f1ad-5831-8a4c-a2834f7fb175
-      address: redfish-virtualmedia+https://192.168.126.1:8000/redfish/v1/Systems/6a365ade-f1ad-5831-8a4c-a2834f7fb175
+      uuid: c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
+      address: redfish-virtualmedia+https://192.168.126.1:8000/redfish/v1/Systems/c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
       credentials: {file: /var/lib/nometal/bmc/demo/credentials.json, key: demo-worker-0}
+undeclared:
+  description:
+    - The lab's VMs that O(nodes) does not list. They keep their BMCs for as long as they are there.
+    - C(address) is null for one that has none, since by IPMI there is no port left for it.
+  returned: when O(state=present)
+  type: list
+  elements: dict
+  sample:
+    - name: demo-worker-1
+      address: redfish-virtualmedia+https://192.168.126.1:8000/redfish/v1/Systems/8a2f1c6e-5b0d-4e57-9c3a-d41e70b6f2a9
 ca_file:
   description: The certificate of the lab's CA, on the managed host. Null without TLS.
   returned: when O(state=present)
@@ -137,11 +148,12 @@ steps:
   returned: success
   type: list
   elements: str
-  sample: [write configuration]
+  sample: ["write credentials (new: demo-worker-1)", write configuration]
 """
 
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
@@ -149,16 +161,17 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials, readiness
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import config, credentials, readiness
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.arguments import lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import EmulatorPort, desired, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import service_of
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.undeclared import undeclared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab, Node
 
 MEDIA = {
     "max_bytes": {"type": "int", "default": 21474836480},
@@ -182,10 +195,12 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    lab, mistakes = lab_from(params)
+    declared, mistakes = lab_from(params)
     wanted = params["state"] == "present"
     if mistakes and not wanted:
         raise OperatorError("\n".join(mistakes))
+    others = {} if mistakes or not wanted else undeclared_in(declared)
+    lab = replace(declared, nodes=(*declared.nodes, *filter(None, others.values())))
 
     @contextmanager
     def port() -> Iterator[EmulatorPort]:
@@ -199,7 +214,12 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     result = Reconciler(port, plan).run(desired(lab) if wanted else None, check_mode=check_mode)
     if wanted and not check_mode:
         wait(lab, result["steps"])
-    return {**result, **(told(lab) if wanted else {})}
+    return {**result, **(told(declared, others) if wanted else {})}
+
+
+def undeclared_in(lab: Lab) -> dict[str, Node | None]:
+    with connection_if_any(lab) as connection:
+        return undeclared(connection, lab, config.text_in(lab.config)) if connection else {}
 
 
 @contextmanager
@@ -221,7 +241,7 @@ def wait(lab: Lab, steps: list[str]) -> None:
     readiness.ensure_it_answers(lab, logins, service_of(lab), each=bool(steps))
 
 
-def told(lab: Lab) -> dict[str, Any]:
+def told(lab: Lab, others: Mapping[str, Node | None]) -> dict[str, Any]:
     nodes = [
         {
             "name": node.name,
@@ -231,7 +251,8 @@ def told(lab: Lab) -> dict[str, Any]:
         }
         for node in lab.nodes
     ]
-    return {"nodes": nodes, "ca_file": str(lab.ca) if lab.tls else None}
+    left = [{"name": name, "address": lab.address_of(node) if node else None} for name, node in others.items()]
+    return {"nodes": nodes, "undeclared": left, "ca_file": str(lab.ca) if lab.tls else None}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ description:
     or removes it with all that is in it.
   - The pool's UUID is the owner's mark. A pool of the same name with another UUID is somebody else's and is
     never touched, nor is a directory that held anything before it became the pool's.
+  - A pool that holds disks of others' VMs is not removed.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -33,6 +34,11 @@ options:
       - Below C(/var/lib/libvirt/images) SELinux and AppArmor let VMs use it as it is.
     type: path
     required: true
+  owner:
+    description:
+      - Whose the pool is, such as the lab's name. Disks of the owner's VMs go with the pool.
+      - Without it, a pool that holds a disk of any VM is not removed.
+    type: str
   state:
     description: Whether the pool is to be there, started, or gone with its directory.
     type: str
@@ -52,6 +58,7 @@ EXAMPLES = r"""
     name: nometal-demo
     uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
     path: /var/lib/libvirt/images/nometal-demo
+    owner: demo
     state: absent
 """
 
@@ -88,6 +95,7 @@ ARGUMENTS = {
     "name": {"type": "str", "required": True},
     "uuid": {"type": "str", "required": True},
     "path": {"type": "path", "required": True},
+    "owner": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
@@ -113,6 +121,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             opened = StoragePoolPort(connection, pool)
             if wanted:
                 opened.refuse_conflicts()
+            else:
+                opened.refuse_users(params["owner"])
             yield opened
 
     return Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)

@@ -235,7 +235,8 @@ def attacker(lab: Lab) -> Iterator[Callable[[str], Any]]:
         return json.loads(lab.host.run(command).stdout)
 
     yield attack
-    lab.host.run("ip netns del neighbour; virsh undefine stranger; rm /root/attacker.py")
+    lab.host.run("ip netns del neighbour; umount /run/netns; rmdir /run/netns; virsh undefine stranger")
+    lab.host.run("rm /root/attacker.py")
 
 
 def test_a_neighbour_with_one_password_gets_no_further(lab: Lab, attacker: Callable[[str], Any]) -> None:
@@ -269,16 +270,33 @@ def test_a_node_less_reaches_the_running_service(lab: Lab) -> None:
     gone = lab.model["nodes"][-1]
     kept, before = passwords(lab.host), main_pid(lab.host)
     lab.specify(nodes={**specified_nodes(lab), "workers": {"count": 0}})
+    assert gone["vm_name"] in play_bmc(lab)
+    assert ask(lab.host, url_of(lab, gone)) == "200"  # as long as there is a VM to command
+    assert passwords(lab.host) == kept
+    lab.host.run(["virsh", "undefine", gone["vm_name"]])
     play_bmc(lab)
     assert main_pid(lab.host) == before
     assert ask(lab.host, url_of(lab, gone)) == "404"
     assert passwords(lab.host) == {name: password for name, password in kept.items() if name != gone["vm_name"]}
+    lab.host.run(["virsh", "define", "/dev/stdin"], input=VM.format(**gone))
 
 
 def specified_nodes(lab: Lab) -> dict[str, Any]:
     text = (lab.inventory / "group_vars/all/lab.yml").read_text(encoding="utf-8")
     nodes: dict[str, Any] = yaml.safe_load(text)["lab_spec"]["nodes"]
     return nodes
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_firewall_follows_a_port_that_changes(lab: Lab) -> None:
+    for port, former in ((8443, 8000), (8000, 8443)):
+        lab.specify(nodes={**specified_nodes(lab), "workers": {"count": 0}}, bmc={"port": port})
+        play_bmc(lab)
+        assert seconds_until_it_answers(lab) < 5
+        rules = lab.host.run("nft list ruleset; iptables-save").stdout
+        assert f"dport {port}" in rules
+        assert f"dport {former}" not in rules
+    assert changed(play_bmc(lab)) == 0
 
 
 @pytest.mark.usefixtures("installed")

@@ -171,6 +171,17 @@ def test_an_allowed_restart_keeps_connections(lab: Lab) -> None:
     lab.assert_all_is_well()  # with the addresses from before they were swapped
 
 
+def test_a_topology_that_is_refused_leaves_the_present_one_as_it_is(lab: Lab) -> None:
+    lab.specify(machine_network={**rehearsal()["machine_network"], "topology": "direct"})
+    for arguments in ([], ["-e", "lab_network_restart=allowed"]):
+        refused = checkout.run_playbook("network", lab.inventory, *arguments)
+        assert refused.returncode != 0
+        said = refused.stdout.replace("\n", " ")
+        assert f"VM {lab.model['name']}-" in said, said
+    lab.specify(machine_network={**rehearsal()["machine_network"], "ntp_servers": ["192.168.126.1"]})
+    lab.assert_all_is_well()
+
+
 def test_it_is_the_same_after_a_reboot(lab: Lab) -> None:
     lab.host.reboot()
     lab.switch_off()

@@ -10,11 +10,14 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
+import yaml
 from support import checkout, interruption, lab_host, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
+from support.modules import run_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,6 +151,44 @@ def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
     assert changes(host, before) == ""
 
 
+def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host: LabHost, tmp_path: Path) -> None:
+    """Roles make labs without registering them."""
+    inventory = checkout.inventory(host, tmp_path)
+    host.run("systemctl start virtlogd")  # whoever runs a VM leaves it running
+    before = snapshot.take(host)
+    for stage in ("host", "network"):
+        assert went_well(run_playbook(stage, inventory))
+    disk = {"name": "mine.qcow2", "size_bytes": 1024**2}
+    nic = {"mac": "52:54:00:00:00:01", "network": "nometal-rehearsal"}
+    vm = {"vm_name": "demo-0", "vcpus": 1, "memory_mib": 64, "firmware": "bios", "uuid": str(uuid4())}
+    demo = {"owner": "demo", "pool": "nometal-rehearsal"}
+    assert not run_on(inventory, "bmh_vm", {**demo, "vms": [{**vm, "disks": [disk], "nics": [nic]}]})["failed"]
+    host.run("mkdir -p /var/lib/nometal/bmc/demo && virsh start demo-0")
+
+    made = snapshot.take(host)
+    refused = run_playbook("teardown", inventory)
+    assert refused.returncode != 0
+    assert "volume mine.qcow2 of pool nometal-rehearsal is a disk of VM demo-0 (lab demo)" in refused.stdout
+    assert "VM demo-0 (lab demo) is plugged into network nometal-rehearsal" in refused.stdout
+    assert changes(host, made) == ""
+
+    run_on(inventory, "bmh_vm", {**demo, "state": "absent"})
+    assert not run_on(inventory, "bmh_vm", {**demo, "vms": [vm]})["failed"]
+    host.run("virsh start demo-0")
+    removed = run_playbook("teardown", inventory)
+    assert went_well(removed), ending(removed.stdout)
+    assert "demo: /var/lib/nometal/bmc/demo, VM demo-0" in removed.stdout
+    assert host.run("ls /var/lib/nometal").stdout.split() == ["bmc", "host.json", "labs"]
+    host.run("systemctl is-enabled nometal-libvirt.target && virsh domstate demo-0 | grep running")
+
+    run_on(inventory, "bmh_vm", {**demo, "state": "absent"})
+    host.run("rm -r /var/lib/nometal/bmc")
+    last = run_playbook("teardown", inventory)
+    assert went_well(last), ending(last.stdout)
+    assert "Skipped '/var/lib/nometal/bmc'" not in last.stdout
+    assert changes(host, before) == ""
+
+
 def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHost, tmp_path: Path) -> None:
     before = snapshot.take(host)
     assert went_well(run_playbook("site", checkout.inventory(host, tmp_path)))
@@ -221,7 +262,10 @@ def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: Lab
     assert "Lab renamed is not on this host" in renamed.stdout
     assert "Labs here: rehearsal" in renamed.stdout
     assert pools(host) == pools_of("rehearsal")
-    gone = run_playbook("teardown", checkout.inventory(host, tmp_path), "playbooks/network.yml")
+    stages = [{"import_playbook": str(checkout.ROOT / f"playbooks/{stage}.yml")} for stage in ("teardown", "network")]
+    (tmp_path / "both.yml").write_text(yaml.safe_dump(stages), encoding="utf-8")
+    both = os.path.relpath(tmp_path / "both", checkout.ROOT / "playbooks")
+    gone = run_playbook(both, checkout.inventory(host, tmp_path))
     assert "not made ready for lab rehearsal" in gone.stdout  # though this run has seen it registered before
 
 

@@ -18,6 +18,8 @@ LONGEST_INTERFACE_NAME = 15
 LONGEST_SERIAL = 20
 LONGEST_TXT = 255
 MIB = 1024**2
+NOBODYS_DIGITS = {"0": "zeros", "f": "ones"}
+"""Firmware says by them that a machine has no UUID."""
 UNITS = {"KiB": 1024, "MiB": MIB, "GiB": 1024**3, "TiB": 1024**4}
 
 LABEL_PATTERN = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -99,9 +101,13 @@ def serial(value: str) -> str:
 
 def uuid_text(value: str) -> str:
     try:
-        return str(uuid.UUID(value))
+        text = str(uuid.UUID(value))
     except ValueError:
         raise ValueError(f"is {show(value)}; a UUID is right, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11") from None
+    for digit, called in NOBODYS_DIGITS.items():
+        if not text.strip(f"-{digit}"):
+            raise ValueError(f"is all {called}, which is nobody's; a UUID is right that no other machine has")
+    return text
 
 
 def version(value: str) -> str:

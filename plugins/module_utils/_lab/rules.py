@@ -36,7 +36,7 @@ RULES = (
     Rule(rules_nodes.overrides, COUNTS),
     Rule(rules_nodes.hypervisors, ("hypervisors",)),
     Rule(rules_nodes.disks),
-    Rule(rules_nodes.root_device_hints),
+    Rule(rules_nodes.root_device_hints, ("name", "nodes")),
     Rule(rules_addresses.networks, NETWORKS),
     Rule(rules_addresses.gateway, GATEWAY),
     Rule(rules_addresses.claims, GATEWAY),

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import hints
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.draft import Draft
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import nearest
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import Problem
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import Problem, inside
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.roster import disk_serial, groups
 
 PAIR = 2
 LISTED = 6
-GIGABYTE = 10**9
 ROTATING_BUSES = ("scsi", "sata")
 
 
@@ -78,14 +79,13 @@ def disks(lab: Draft) -> Iterator[Problem]:
 
 def root_device_hints(lab: Draft) -> Iterator[Problem]:
     for node in lab.nodes:
-        hints, path = node.override.root_device_hints, f"{node.path}.root_device_hints"
-        if hints is None:
+        if node.override.root_device_hints is None:
             continue
-        serials = [disk_serial(lab.identity, node, number) for number in range(len(node.disks))]
-        if hints.serialNumber and hints.serialNumber not in serials:
-            right = f"this node has {', '.join(serials)}"
-            yield Problem(f"{path}.serialNumber", f"is {hints.serialNumber}, which no disk has; {right}")
-        largest = max(disk.size for disk in node.disks) // GIGABYTE
-        if hints.minSizeGigabytes and hints.minSizeGigabytes > largest:
-            wrong = f"is {hints.minSizeGigabytes}, and the largest disk has {largest}"
-            yield Problem(f"{path}.minSizeGigabytes", f"{wrong}; that or less is right")
+        asked = asdict(node.override.root_device_hints)
+        given = {name: value for name, value in asked.items() if value is not None}
+        declared = [
+            hints.Declared(disk.bus, disk.size, disk_serial(lab.identity, node, number), bool(disk.rotational))
+            for number, disk in enumerate(node.disks)
+        ]
+        for name, text in hints.problems(given, declared):
+            yield Problem(inside(f"{node.path}.root_device_hints", name), text)

@@ -59,14 +59,19 @@ class Disk(Located):
 class RootDeviceHints:
     """Which disk OpenShift is installed on, in the installer's own words."""
 
-    deviceName: str | None = key(kinds.DEVICE, "Device.")  # noqa: N815 - the installer's key
-    hctl: str | None = key(kinds.WORDS.like("0:0:0:0"), "SCSI address.")
+    deviceName: str | None = key(  # noqa: N815 - the installer's key
+        kinds.DEVICE, "Device. Disks of one bus may change names from boot to boot: with several, take `serialNumber`."
+    )
+    hctl: str | None = key(kinds.WORDS.like("0:0:0:0"), "SCSI address (scsi and sata). Linux chooses the first number.")
     model: str | None = key(kinds.WORDS.like("QEMU HARDDISK"), "Model, or part of it.")
     vendor: str | None = key(kinds.WORDS.like("QEMU"), "Vendor, or part of it.")
     serialNumber: str | None = key(kinds.WORDS.like("disk-0001"), "Serial number.", derived="of the first disk")  # noqa: N815
-    minSizeGigabytes: int | None = key(Whole(1, 65536), "Least size.")  # noqa: N815
-    wwn: str | None = key(kinds.WORDS.like("0x5000c500a1b2c3d4"), "World wide name.")
-    rotational: bool | None = key(YesNo(), "Spinning or not.")
+    minSizeGigabytes: int | None = key(Whole(1, 65536), "Least size in GiB.")  # noqa: N815
+    wwn: str | None = key(
+        kinds.WORDS.like("nvme.1b36-6469736b2d30303031-51454d55204e564d65204374726c-00000001"),
+        "World wide name (nvme only).",
+    )
+    rotational: bool | None = key(YesNo(), "Spinning or not. Linux says it of every virtio disk, and of no nvme disk.")
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ class Network:
     noted_ports: tuple[str, ...] = ()
     """They were on the bridge when an interrupted run of ours stopped the network."""
     stale_leases: tuple[Lease, ...] = ()
-    """They keep a reservation from its address."""
+    """They keep a reservation from its address, or are of subnets that the network is about to leave."""
     health: Health = Health()
 
     @property
@@ -151,19 +151,22 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
     # Without its bridge, nothing is plugged in any more: nobody has to allow that it comes back.
     restart = bool(differing) or current.health.bridge == "gone"
     redefined = (current.owner, current.definition) != (desired.owner, desired.definition)
+    starts = restart or running is None
     sections = [] if restart else _differing(running, wanted, LIVE_SECTIONS)
+    leases = ", ".join(lease.ip for lease in current.stale_leases)
     steps = {
         Step("define", desired.name): redefined,
         Step("install hook of", desired.name): not current.hook,
         Step("destroy", desired.name): restart,
-        Step("start", desired.name): restart or running is None,
+        Step("forget", leases): starts and bool(leases),
+        Step("start", desired.name): starts,
         **({} if restart or running is None else _mending(desired.name, running.bridge, current.health)),
         **{Step("update", section): True for section in sections},
         Step("reconnect ports of", desired.name): restart or bool(current.noted_ports),
         Step("autostart" if desired.autostart else "disable autostart of", desired.name): (
             current.autostart != desired.autostart
         ),
-        **{Step("release", lease.ip): True for lease in current.stale_leases},
+        Step("release", leases): not starts and bool(leases),
     }
     return [step for step, needed in steps.items() if needed]
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,39 +19,88 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_health as health
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_ports as ports
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import HOW_TO_ALLOW
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition, Network
 
 SYSCTLS = Path("/proc/sys/net/ipv6/conf")
 LISTENS_ALTHOUGH_FORWARDING = "2"
+RUNNING = 1  # libvirt's VIR_CONNECT_LIST_DOMAINS_ACTIVE
 
 
-def refuse(connection: Any, current: Network | None, desired: Network, uuid: str | None) -> None:
+@dataclass(frozen=True)
+class Leaving:
+    """What is gone by the time that a network is made. In check mode it is there still, and yet in nobody's way."""
+
+    networks: Collection[str] = ()
+    links: Collection[str] = ()
+
+
+def refuse(
+    connection: Any, current: Network | None, desired: Network, uuid: str | None, leaving: Leaving = Leaving()
+) -> None:
     wanted = desired.running
     if wanted is None:
         return
     running = current.running if current else None
+    others = [network for network in connection.listAllNetworks() if network.name() != desired.name]
+    former = {_bridge_of(network) for network in others if network.name() in leaving.networks}
+    own = {*former, *([running.bridge] if running else [])}
     problems = [
-        *_libvirts(connection, desired.name, wanted, uuid),
-        *_links(running, wanted),
-        *_routes(running, wanted),
+        *_libvirts([network for network in others if network.name() not in leaving.networks], wanted, uuid),
+        *([] if wanted.bridge in own else _link(connection, wanted.bridge, leaving.links)),
+        *_routes(running, wanted, {wanted.bridge, *own}),
         *(_dnsmasq(desired.name) if running else []),
     ]
     if problems:
         raise OperatorError(f"network {desired.name}, nothing was changed: " + "; ".join(problems))
 
 
-def _libvirts(connection: Any, name: str, wanted: Definition, uuid: str | None) -> Iterator[str]:
-    for network in connection.listAllNetworks():
-        if network.name() == name:
-            continue
+def refuse_to_unplug(connection: Any, leaving: Leaving, keep: Collection[str]) -> None:
+    for name in leaving.networks:
+        network = connection.networkLookupByName(name)
+        there = _plugged_in(connection, network.bridgeName(), leaving.links) if network.isActive() else {}
+        if there:
+            way_out = _way_for_guests(connection, keep) if any(there.values()) else ""
+            raise OperatorError(
+                f"network {name} is no longer wanted, but {_shown(there)} on its bridge would be unplugged. "
+                f"Nothing was changed. {way_out}{HOW_TO_ALLOW} to have it removed all the same."
+            )
+
+
+def _way_for_guests(connection: Any, keep: Collection[str]) -> str:
+    if {network.name() for network in connection.listAllNetworks()}.issuperset(keep):
+        return "Run stage `nodes`, which takes it from the VMs, switch them off, run stages `network` and `bmc`. Or: "
+    # Stage `nodes` wants a network that is yet to be made.
+    return "Switch the VMs off, and run stages `network`, `nodes` and `bmc`. Or: "
+
+
+def _plugged_in(connection: Any, bridge: str, leaving: Collection[str]) -> dict[str, str]:
+    """By port: the VM that it is of, if it is one's."""
+    there = [port for port in ports.ports_of(bridge) if port not in leaving]
+    domains = connection.listAllDomains(RUNNING) if there else []
+    guests = {port: domain.name() for domain in domains for port in xml.ports_of_guest(domain.XMLDesc())}
+    return {port: guests.get(port, "") for port in there}
+
+
+def _shown(there: dict[str, str]) -> str:
+    return ", ".join(f"{port} of VM {guest}" if guest else port for port, guest in there.items())
+
+
+def _libvirts(others: Iterable[Any], wanted: Definition, uuid: str | None) -> Iterator[str]:
+    for network in others:
         if network.UUIDString() == uuid:
             yield f"its uuid {uuid} is network {network.name()}'s: remove that one first, if this is to take its place"
-        elif xml.definition_of(network.XMLDesc()).bridge == wanted.bridge:
+        elif _bridge_of(network) == wanted.bridge:
             yield f"bridge {wanted.bridge} is network {network.name()}'s: name another bridge"
+
+
+def _bridge_of(network: Any) -> str:
+    return xml.definition_of(network.XMLDesc()).bridge
 
 
 def _dnsmasq(name: str) -> Iterator[str]:
@@ -62,20 +112,22 @@ def _dnsmasq(name: str) -> Iterator[str]:
         )
 
 
-def _links(running: Definition | None, wanted: Definition) -> Iterator[str]:
-    bridge = wanted.bridge
-    if (running and running.bridge == bridge) or not ports.link_exists(bridge):
+def _link(connection: Any, bridge: str, leaving: Collection[str]) -> Iterator[str]:
+    if not ports.link_exists(bridge):
         return
-    if ports.is_bridge(bridge):
+    if not ports.is_bridge(bridge):
+        yield f"{bridge} exists and is no bridge: name another bridge"
+    elif bridge not in leaving or ports.alias_of(bridge) != MARK:
         yield f"bridge {bridge} exists and is no libvirt network's: remove it, or name another bridge"
     else:
-        yield f"{bridge} exists and is no bridge: name another bridge"
+        there = _plugged_in(connection, bridge, leaving)
+        if there:
+            yield f"bridge {bridge} has to go first, but has {_shown(there)} on it: switch the VMs off"
 
 
-def _routes(running: Definition | None, wanted: Definition) -> Iterator[str]:
+def _routes(running: Definition | None, wanted: Definition, own_links: Collection[str]) -> Iterator[str]:
     """Only for what is new: a route that came later does not keep a running network from being looked after."""
     new = [address for address in wanted.addresses if not running or address not in running.addresses]
-    own_links = {wanted.bridge, *([running.bridge] if running else [])}
     known = [route for route in routes() if route.device not in own_links] if new else []
     for address in new:
         subnet = ipaddress.ip_interface(address).network

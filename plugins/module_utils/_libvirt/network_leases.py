@@ -1,10 +1,11 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases that keep a reservation from its address, and how dnsmasq is told to forget them."""
+"""Leases that keep a reservation from its address, and how dnsmasq comes to forget them."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import subprocess
 import time
@@ -13,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Lease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Reservation
 
@@ -38,21 +40,38 @@ def stale(leases: Iterable[Lease], reservations: Iterable[Reservation]) -> tuple
     )
 
 
+def outside(leases: Iterable[Lease], addresses: Iterable[str]) -> tuple[Lease, ...]:
+    """In none of the subnets of the host's addresses. dnsmasq neither gives them out nor can be told to forget them."""
+    subnets = [ipaddress.ip_interface(address).network for address in addresses]
+    return tuple(lease for lease in leases if not any(ipaddress.ip_address(lease.ip) in subnet for subnet in subnets))
+
+
 def leases_of(network: Any) -> list[Lease]:
     return [_lease(item) for item in network.DHCPLeases()]
 
 
-def release(network: Any, lease: Lease) -> None:
+def release(network: Any, stale_ones: Collection[Lease]) -> None:
     bridge = network.bridgeName()
     deadline = time.monotonic() + PATIENCE
-    while lease in leases_of(network):
+    while left := [lease for lease in leases_of(network) if lease in stale_ones]:
         if time.monotonic() > deadline:
+            listed = ", ".join(f"{lease.ip} for {lease.id}" for lease in left)
             raise OperatorError(
-                f"dnsmasq on {bridge} does not forget the lease of {lease.ip} for {lease.id}, which a reservation "
-                "contradicts: stop the machine that has it, and run this again when the lease has expired."
+                f"dnsmasq on {bridge} does not forget leases which reservations contradict: {listed}. "
+                "Stop the machines that have them, and run this again when the leases have expired."
             )
-        _run(_command(bridge, lease))
+        for lease in left:
+            _run(_command(bridge, lease))
         time.sleep(0.05)  # dnsmasq does not answer, it tells libvirt
+
+
+def forget(bridge: str, ips: Collection[str]) -> None:
+    """While the network is stopped. dnsmasq learns its leases from this file when it starts."""
+    path = STATUS / f"{bridge}.status"
+    with suppress(FileNotFoundError, ValueError):
+        leases = json.loads(path.read_text(encoding="utf-8"))
+        kept = [lease for lease in leases if lease.get("ip-address") not in ips]
+        files.write_whole(path, json.dumps(kept, indent=2), path.stat().st_mode & 0o777)
 
 
 def _command(bridge: str, lease: Lease) -> list[str]:

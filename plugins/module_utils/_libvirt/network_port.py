@@ -17,17 +17,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import networ
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import (
     AS_DEFINED,
-    HOW_TO_ALLOW,
     LIVE_SECTIONS,
     Health,
     Network,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_ports import (
-    PortsNote,
-    hook_text,
-    ports_of,
-    reconnect,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_ports import PortsNote, hook_text, reconnect
 
 try:
     import libvirt
@@ -35,7 +29,8 @@ except ImportError:  # connect() has said so by the time that anything here runs
     libvirt = None
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition, Lease
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving
     from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 
@@ -72,11 +67,11 @@ class NetworkPort:
         # Somebody has removed the network by other means.
         return Network(self._name, self._owner, None, None, autostart=False, hook=hook, noted_ports=noted)
 
-    def refuse_conflicts(self) -> None:
+    def refuse_conflicts(self, leaving: Leaving) -> None:
         """Say what stands in the way of the desired network, before anything is changed."""
         refuse_without_root()
         if self._desired is not None:
-            conflicts.refuse(self._connection, self.read(), self._desired, self._uuid)
+            conflicts.refuse(self._connection, self.read(), self._desired, self._uuid, leaving)
 
     def apply(self, step: Step) -> None:
         {
@@ -93,7 +88,8 @@ class NetworkPort:
             "forget ports of": self._note.forget,
             "autostart": lambda: self._network().setAutostart(1),
             "disable autostart of": lambda: self._network().setAutostart(0),
-            "release": lambda: self._release(step.target),
+            "forget": lambda: leases.forget(self._network().bridgeName(), step.target.split(", ")),
+            "release": lambda: self._release(step.target.split(", ")),
             "undefine": lambda: self._network().undefine(),
         }[step.verb]()
 
@@ -123,7 +119,7 @@ class NetworkPort:
             autostart=bool(network.isPersistent() and network.autostart()),
             hook=self._has_hook(),
             noted_ports=self._note.read(),
-            stale_leases=self._stale_leases(network),
+            stale_leases=self._stale_leases(network, running),
             health=health.health_of(self._name, live) if live and self._desired else Health(),
         )
 
@@ -139,10 +135,14 @@ class NetworkPort:
         text = self._hook.read()
         return text is not None if self._desired is None else text == hook_text(self._name, self._wanted().bridge)
 
-    def _stale_leases(self, network: Any) -> Any:
+    def _stale_leases(self, network: Any, running: Definition | None) -> tuple[Lease, ...]:
         if self._desired is None:
             return ()
-        return leases.stale(leases.leases_of(network), self._wanted().reservations)
+        wanted, there = self._wanted(), leases.leases_of(network)
+        outside = leases.outside(there, wanted.addresses)
+        stale = {lease for lease in leases.stale(there, wanted.reservations) if lease not in outside}
+        stays = running is not None and running.addresses == wanted.addresses
+        return tuple(sorted(stale if stays else stale.union(outside)))
 
     def _define(self) -> None:
         network = self._find()
@@ -200,26 +200,14 @@ class NetworkPort:
                 place = xml.position_of(live, item)
                 network.update(command, section, place, xml.item_xml(item), libvirt.VIR_NETWORK_UPDATE_AFFECT_LIVE)
 
-    def _release(self, ip: str) -> None:
+    def _release(self, ips: list[str]) -> None:
         network = self._network()
-        for lease in self._stale_leases(network):
-            if lease.ip == ip:
-                leases.release(network, lease)
+        there = leases.leases_of(network)
+        leases.release(network, [item for item in leases.stale(there, self._wanted().reservations) if item.ip in ips])
 
 
 def names_owned_by(connection: Any, owner: str) -> list[str]:
     return sorted(found.name() for found in connection.listAllNetworks() if _owner_of(found) == owner)
-
-
-def refuse_to_unplug(connection: Any, names: list[str]) -> None:
-    for name in names:
-        network = connection.networkLookupByName(name)
-        ports = ports_of(network.bridgeName()) if network.isActive() else []
-        if ports:
-            raise OperatorError(
-                f"network {name} is no longer wanted, but {', '.join(ports)} on its bridge would be unplugged. "
-                f"Nothing was changed. {HOW_TO_ALLOW} to have it removed all the same."
-            )
 
 
 def refuse_without_root() -> None:

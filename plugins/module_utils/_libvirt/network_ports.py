@@ -104,6 +104,12 @@ def link_exists(link: str) -> bool:
     return (LINKS / link).exists()
 
 
+def alias_of(link: str) -> str:
+    with suppress(FileNotFoundError):
+        return (LINKS / link / "ifalias").read_text(encoding="utf-8").strip()
+    return ""
+
+
 def ports_of(bridge: str) -> list[str]:
     with suppress(FileNotFoundError):
         return sorted(entry.name for entry in (LINKS / bridge / "brif").iterdir())

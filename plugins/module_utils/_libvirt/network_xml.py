@@ -42,6 +42,10 @@ def has_dnsmasq(xml: str) -> bool:
     return root.find("ip") is not None and (not dns_is_off or root.find("ip/dhcp/*") is not None)
 
 
+def ports_of_guest(xml: str) -> list[str]:
+    return [target.get("dev", "") for target in etree.fromstring(xml).iterfind("devices/interface/target")]
+
+
 def definition_of(xml: str, ours: Collection[str] = ()) -> Definition:
     """`ours`: the lines for dnsmasq that are declared. Among others' lines, ours are also known by the owner's mark."""
     root = etree.fromstring(xml)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import volumes_in_use
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 try:
@@ -78,6 +79,16 @@ class StoragePoolPort:
             raise OperatorError(
                 f"storage pool {self._desired.name} lies at {_path_of(pool)}, not at {path}: "
                 "pools do not move. Set the path back, or tear the lab down first."
+            )
+
+    def refuse_users(self, owner: str | None) -> None:
+        """Say whose disks would be destroyed with the pool."""
+        pool = self._find()
+        in_use = list(volumes_in_use(self._connection, pool, owner)) if pool else []
+        if in_use:
+            raise OperatorError(
+                f"storage pool {self._desired.name} stays as it is, for it holds disks of others: {'; '.join(in_use)}. "
+                "Remove those VMs with their disks first, or have their disks elsewhere."
             )
 
     def apply(self, step: Step) -> None:

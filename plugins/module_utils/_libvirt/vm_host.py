@@ -157,7 +157,7 @@ def pool_named(connection: Any, name: str | None, volumes: set[str]) -> Pool | N
         found,
         free_bytes=pool.info()[3],
         volumes={volume.name(): _volume(volume) for volume in there},
-        made_for={volume.name(): _made_for(volume.path()) for volume in there},
+        made_for={volume.name(): made_for(volume.path()) for volume in there},
     )
 
 
@@ -184,7 +184,7 @@ def note_made_for(path: str, vm: str) -> None:
         os.setxattr(path, NOTE, vm.encode())
 
 
-def _made_for(path: str) -> str:
+def made_for(path: str) -> str:
     try:
         return os.getxattr(path, NOTE).decode()
     except OSError:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 NVRAM = Path("/var/lib/libvirt/qemu/nvram")
 RUNTIME = (Path("/var/lib/libvirt/qemu"), Path("/var/lib/libvirt/qemu/channel/target"))
+TPM_LOGS = Path("/var/log/swtpm/libvirt/qemu")
+OLDER = re.compile(r"(\.[0-9]+)?")
 SHORT_NAME = 20
 
 
@@ -24,9 +27,13 @@ def unlink(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def forget_console(name: str) -> None:
+def forget_logs(name: str, consoles: Path | None = None, tpms: Path = TPM_LOGS) -> None:
+    """Of its console, its qemu and its TPM."""
     console = Path(console_of(name))
-    unlink(console.parent.glob(f"{console.name}*"))  # virtlogd has kept older ones beside it
+    directory = consoles or console.parent
+    for log in (directory / console.name, directory / f"{name}.log", tpms / f"{name}-swtpm.log"):
+        # virtlogd keeps older ones beside it, with a number.
+        unlink(path for path in log.parent.glob(f"{log.name}*") if OLDER.fullmatch(path.name[len(log.name) :]))
 
 
 def forget_nvram(name: str) -> None:

@@ -62,8 +62,9 @@ class VmPort:
         request = self._request
         yield from vm_rules.strangers(self._host, request.removed or (), request.owner)
         yield from vm_rules.stopped_pools(self._doomed)
-        removed = set(self._concerned()) - set(request.wanted.vms)
+        removed = [name for name in self._concerned() if name not in request.wanted.vms]
         left = {name: domain for name, domain in self._domains.items() if name not in removed}
+        yield from vm_rules.shared_disks([self._domains[name] for name in removed], left.values(), self._doomed)
         yield from vm_rules.problems(replace(self._host, domains=left), request.wanted, recreate=request.recreate)
 
     def read(self) -> Fleet:
@@ -196,7 +197,7 @@ class VmPort:
         if domain.isActive():
             domain.destroy()
         self._delete_disks(known)
-        leftovers.forget_console(name)
+        leftovers.forget_logs(name)
         leftovers.forget_nvram(name)
         leftovers.forget_runs(name, self._connection.listDomainsID)
         if known.persistent:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, Vm
-    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import Capabilities, Host, Pool
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import (
+        Capabilities,
+        Domain,
+        Host,
+        Pool,
+    )
 
 LISTED = 5
 NETWORK_MAKER = "role nometal.ipi.lab_network (playbooks/network.yml)"
@@ -42,6 +47,16 @@ def stopped_pools(pools: Iterable[Pool]) -> Iterator[Problem]:
     for pool in (pool for pool in pools if not pool.active and pool.kind != "dir"):
         hint = f"`virsh pool-start {pool.name}` starts it"
         yield Problem("", "pool", f"{pool.name} is not started, so the disks in it cannot be removed: {hint}")
+
+
+def shared_disks(removed: Iterable[Domain], left: Iterable[Domain], pools: Iterable[Pool]) -> Iterator[Problem]:
+    """A disk goes with its VM, so no other VM may have it as well."""
+    directories, others = {pool.name: pool.directory for pool in pools}, list(left)
+    for domain in (domain for domain in removed if domain.mark.pool in directories):
+        for user in others:
+            for disk in sorted(xml.own_disks(user.root, directories[domain.mark.pool], domain.mark.disks)):
+                text = f"{disk} would be destroyed, and VM {user.name} uses it: take it out of that VM first"
+                yield Problem(domain.name, "disks", text)
 
 
 def problems(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:

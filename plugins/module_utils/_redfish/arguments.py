@@ -135,8 +135,12 @@ def _protocol(value: object) -> str:
     return str(value or VIRTUAL_MEDIA)
 
 
+def is_vm_name(text: str) -> bool:
+    return text != OPERATOR and re.fullmatch(VM_NAME_PATTERN, text) is not None
+
+
 def _vm_name(text: str) -> str:
-    if text == OPERATOR or not re.fullmatch(VM_NAME_PATTERN, text):
+    if not is_vm_name(text):
         raise ValueError(f"is {text!r}; the name of a VM is right, and not {OPERATOR}, which is an account for people")
     return text
 

@@ -12,6 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import P
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Hashes, Login
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Endpoint, Lab, Node
@@ -40,6 +41,13 @@ def told(text: str, logins: dict[str, Login], hashes: Hashes) -> dict[str, Any] 
     return config
 
 
+def text_in(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+
+
 def ports(text: str) -> list[Port]:
     """Where a service of this file listens."""
     try:
@@ -49,6 +57,14 @@ def ports(text: str) -> list[Port]:
     except (ValueError, KeyError, TypeError):  # there is none, or somebody has edited it
         return []
     return [*by_redfish, *(Port(address, port, "udp") for address, port in by_ipmi)]
+
+
+def ipmi_ports(text: str) -> dict[str, int]:
+    """Where a service of this file listens for each VM, by UUID."""
+    try:
+        return {bmc["uuid"]: int(bmc["port"]) for bmc in json.loads(text).get("ipmi", [])}
+    except (ValueError, KeyError, TypeError, AttributeError):  # as above
+        return {}
 
 
 def _known(name: str) -> str:

@@ -58,6 +58,17 @@ def completed(logins: Mapping[str, Login], wanted: Mapping[str, str]) -> dict[st
     }
 
 
+def differences(current: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """Whose credentials are made, mended and removed."""
+    kinds = {
+        "new": [name for name in wanted if name not in current],
+        "other username": [name for name in wanted if current.get(name, wanted[name]) != wanted[name]],
+        "removed": [name for name in current if name not in wanted],
+    }
+    told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
+    return f" ({told})" if current else ""
+
+
 def new_password() -> str:
     return "".join(secrets.choice(ALPHABET) for _letter in range(LENGTH))
 
@@ -97,6 +108,8 @@ def _fault(entry: object, is_for_ipmi: bool) -> str:
     for key in ("username", "password"):
         if not entry.get(key) or not isinstance(entry[key], str):
             return f"has no {key} that is text: {hint}"
+        if not entry[key].isprintable():
+            return f"has a {key} with control characters or line breaks: {hint}"
     if is_for_ipmi and len(entry["password"].encode()) > LONGEST_FOR_IPMI:
         return f"has a password of more than {LONGEST_FOR_IPMI} bytes, which IPMI does not take: {hint}"
     return ""

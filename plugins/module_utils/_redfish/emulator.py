@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Login
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
 
+CREDENTIALS = "credentials"
 POOL_VERBS = ("define", "build", "start", "autostart", "stop", "delete", "undefine")
 
 
@@ -84,8 +85,9 @@ def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
     for path, access in current.access.items():
         if wanted.access.get(path, access) != access:
             yield Step("protect", path)
+    whose = credentials.differences(current.usernames, wanted.usernames)
     changed = {
-        "credentials": current.usernames != wanted.usernames,
+        f"{CREDENTIALS}{whose}": current.usernames != wanted.usernames,
         "CA": wanted.ca and not current.ca,
         "certificate": wanted.certificate is not None and current.certificate != wanted.certificate,
         "configuration": current.config != wanted.config,
@@ -128,6 +130,7 @@ class EmulatorPort:
         found = [*mistakes, *obstacles.of_host(self._lab, served, check_mode=check_mode)]
         if self._connection:
             found += obstacles.of_vms(self._connection, self._lab, check_mode=check_mode)
+            found += obstacles.of_media(self._connection, self._lab)
         if found:
             raise OperatorError("\n".join(found))
         certificates.require_cryptography()
@@ -141,7 +144,8 @@ class EmulatorPort:
         if not self._lab.directory.is_dir():
             return []
         now = self._service_now
-        return config.ports(_text(self._lab.config)) if now.running and now.serving == fingerprint(self._lab) else []
+        is_ours = now.running and now.serving == fingerprint(self._lab)
+        return config.ports(config.text_in(self._lab.config)) if is_ours else []
 
     @cached_property
     def _service_now(self) -> Service:
@@ -160,7 +164,7 @@ class EmulatorPort:
             usernames={name: login.username for name, login in logins.items()},
             ca=lab.tls and certificates.is_good_ca(_read_pair(lab.ca_key, lab.ca)),
             certificate=self._certificate() if lab.tls else None,
-            config=config.told(_text(lab.config), logins, hashes),
+            config=config.told(config.text_in(lab.config), logins, hashes),
             service=self._service_now,
         )
 
@@ -184,11 +188,11 @@ class EmulatorPort:
             act(Path(step.target), layout.access(self._lab)[Path(step.target)])
         elif step.verb == "write":
             {
-                "credentials": self._write_credentials,
+                CREDENTIALS: self._write_credentials,
                 "CA": self._write_ca,
                 "certificate": self._write_certificate,
                 "configuration": self._write_config,
-            }[step.target]()
+            }[step.target.split(" (")[0]]()
         else:
             {
                 "install service": self._service.install,
@@ -243,10 +247,6 @@ def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:
 def _read_pair(key: Path, certificate: Path) -> Pair | None:
     pair = Pair(_bytes(key), _bytes(certificate))
     return pair if pair.key and pair.certificate else None
-
-
-def _text(path: Path) -> str:
-    return _bytes(path).decode("utf-8", errors="replace")
 
 
 def _bytes(path: Path) -> bytes:

@@ -59,6 +59,17 @@ def of_vms(connection: Any, lab: Lab, *, check_mode: bool) -> Iterator[str]:
         yield from _about_vm(lab, node, uuids.get(node.uuid), names.get(node.name))
 
 
+def of_media(connection: Any, lab: Lab) -> Iterator[str]:
+    """By IPMI there are no virtual media: their pool goes, and no VM may lose its disc with it."""
+    if lab.listen or not Path(lab.pool.path).is_dir():
+        return
+    for domain in connection.listAllDomains():
+        name, now = domain.name(), " --live" if domain.isActive() else ""
+        for drive in sorted(set(_drives_with_media(domain, lab.pool.path))):
+            eject = f"virsh change-media {name} {drive} --eject --force --config{now}"
+            yield f"VM {name} has a disc in its drive, which goes with Redfish: eject it by its BMC, or with `{eject}`."
+
+
 def require_what_roles_make(lab: Lab) -> None:
     try:
         pwd.getpwnam(lab.user)
@@ -88,9 +99,17 @@ def _about_vm(lab: Lab, node: Node, by_uuid: Any, by_name: Any) -> Iterator[str]
         yield f"UUID {node.uuid} is VM {by_uuid.name()}'s, not {node.name}'s: name both as they are."
     else:
         owner = xml.mark_of(xml.parsed(by_uuid.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE))).owner
-        if owner != lab.name:
-            whose = f"is lab {owner}'s" if owner else "was not made by nometal.ipi"
-            yield f"VM {node.name} {whose}: lab {lab.name} can command VMs of playbooks/nodes.yml only."
+        if owner and owner != lab.name:
+            yield f"VM {node.name} is lab {owner}'s, which commands it: lab {lab.name} needs a VM with another name."
+        elif not owner:
+            yield f"VM {node.name} was not made by nometal.ipi: only VMs that playbooks/nodes.yml has made get BMCs."
+
+
+def _drives_with_media(domain: Any, directory: str) -> Iterator[str]:
+    for flags in (libvirt.VIR_DOMAIN_XML_INACTIVE, 0):
+        for source in xml.parsed(domain.XMLDesc(flags)).iterfind("devices/disk/source"):
+            if str(Path(source.get("file", "")).parent) == directory:
+                yield source.getparent().find("target").get("dev")
 
 
 def _about_home(lab: Lab) -> Iterator[str]:

@@ -10,9 +10,9 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "nometal_bmc"
 PREFIX = "release-"
+DIGITS = 12
 LAST_LINES = 15
 PYTHON_QUESTION = "import sys; print(sys.version_info >= (3, 9), flush=True); import venv, ensurepip"
 # Imports all that the service is made of, and prints which files of the distribution it takes.
@@ -123,10 +124,13 @@ class Release:
         return hashlib.sha256("\n".join(words).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def begin(path: Path) -> Release:
-    release = Release(Path(tempfile.mkdtemp(prefix=PREFIX, dir=path)))
-    release.directory.chmod(0o755)
-    return release
+def begin(path: Path, recipe: Recipe) -> Release:
+    """Named after its recipe. There may be one of the same that is damaged or still runs."""
+    name = f"{PREFIX}{recipe.digest[:DIGITS]}"
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    directory = next(path / each for each in names if not (path / each).exists())
+    directory.mkdir(0o755)
+    return Release(directory)
 
 
 def releases(path: Path) -> list[Release]:

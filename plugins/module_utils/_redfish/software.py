@@ -135,7 +135,8 @@ class SoftwarePort:
         os.umask(0o022)  # the service is no root
         try:
             self._make_directory()
-            new = release.begin(self._path)
+            self._tidy()
+            new = release.begin(self._path, self._recipe)
             try:
                 new.fill(self._recipe)
             except BaseException:

@@ -463,6 +463,26 @@ def test_disks_go_with_their_vm_also_from_a_pool_that_is_stopped_or_lost(libvirt
     libvirtd.run(["mkdir", DIRECTORY])
 
 
+def test_a_disk_that_another_vm_uses_is_not_destroyed_with_its_own(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    make(libvirtd, owner="other", pool=POOL, vms=[vm(9, disks=[])])
+    disks = f"<disk type='file'><source file='{DIRECTORY}/demo-1-0.qcow2'/><target dev='vda' bus='virtio'/></disk>"
+    libvirtd.run(["virsh", "attach-device", "demo-9", "/dev/stdin", "--config"], input=disks)
+    told = "- demo-1: disks: demo-1-0.qcow2 would be destroyed, and VM demo-9 uses it"
+    assert told in refused(libvirtd, state="absent")
+    assert told in refused(libvirtd, exclusive=True)
+    make(libvirtd, owner="other", state="absent")
+
+
+def test_the_logs_of_a_vm_go_with_it(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    libvirtd.run(["virsh", "start", "demo-1"])
+    logs = libvirtd.path("/var/log/libvirt/qemu")
+    assert {path.name for path in logs.glob("demo-1*")} == {"demo-1.log", "demo-1-console.log"}
+    make(libvirtd, owner="demo", state="absent")
+    assert list(logs.glob("demo-1*")) == []
+
+
 def test_wrong_names_are_refused_also_where_vms_are_to_go(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, **arguments(vm(1)))
     gone = refused(libvirtd, {"vm_name": ""}, {"vm_name": "../demo-1"}, owner="../demo", state="absent")

@@ -309,14 +309,43 @@ def test_stale_leases_do_not_keep_a_reservation_from_its_address(
         done = run(libvirtd, made)
         assert "msg" not in done, done["msg"]
         assert done["steps"] == foreseen["steps"] == [
-            "define nometal-demo", "update reservations", "release 192.168.126.20", "release 192.168.126.21",
-            "release fd00:126::20", "release fd00:126::21",
+            "define nometal-demo", "update reservations",
+            "release 192.168.126.20, 192.168.126.21, fd00:126::20, fd00:126::21",
         ]  # fmt: skip
         assert not run(libvirtd, made)["changed"]
         assert [one.address(), two.address(), one.address(6), two.address(6)] == [
             "192.168.126.21", "192.168.126.20", "fd00:126::21", "fd00:126::20",
         ]  # fmt: skip
         assert not run(libvirtd, made)["changed"]
+
+
+def test_leases_of_a_former_subnet_do_not_keep_a_lab_from_its_new_one(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    with plugged_in(libvirtd, "one", ONE) as one, plugged_in(libvirtd, "other", OTHER) as other:
+        former = [client.address(family) for client in (one, other) for family in (4, 6)]
+        moved = json.loads(json.dumps(made).replace("192.168.126.", "192.168.150.").replace("fd00:126:", "fd00:150:"))
+        moved["restart"] = "allowed"
+        foreseen = run(libvirtd, moved, check_mode=True)
+        done = run(libvirtd, moved)
+        assert "msg" not in done, done["msg"]
+        forget = f"forget {', '.join(sorted(former))}"
+        steps = ["define nometal-demo", *RESTARTING]
+        assert done["steps"] == foreseen["steps"] == [*steps[:-2], forget, *steps[-2:]]
+        assert not run(libvirtd, moved)["changed"]
+        assert "126" not in virsh(libvirtd, "net-dhcp-leases", "nometal-demo")
+        assert "192.168.150.20" in one.lease(4)["new_ip_address"]
+        assert one.address(6) == "fd00:150::20"
+
+        # Somebody else has restarted it meanwhile, and it knows former leases still.
+        status = libvirtd.path("/var/lib/libvirt/dnsmasq/nm-demo.status")
+        status.write_text(status.read_text().replace("192.168.150.", "192.168.126."))
+        for action in ("net-destroy", "net-start"):
+            virsh(libvirtd, action, "nometal-demo")
+        libvirtd.run(["ip", "link", "set", "p-one", "master", "nm-demo"])  # no guest of libvirt's
+        assert "192.168.126.20" in virsh(libvirtd, "net-dhcp-leases", "nometal-demo")
+        assert not run(libvirtd, moved)["changed"]
+        assert one.address() == "192.168.150.20"
 
 
 def test_a_connection_survives_a_live_change_and_an_allowed_restart(
@@ -578,6 +607,13 @@ def test_an_exclusive_network_takes_the_place_of_the_owners_former_ones(
     with plugged_in(libvirtd, "one", ONE):
         assert "p-one on its bridge would be unplugged" in run(libvirtd, only)["msg"]
         assert not run(libvirtd, made)["changed"]
+        assert run(libvirtd, {**only, "leaving": ["p-one"]}, check_mode=True)["steps"][:3] == REMOVING
+    refused = run(libvirtd, {**only, "bridge": "nm-theirs"})
+    assert "bridge nm-theirs is network nometal-theirs's" in refused["msg"]
+    assert not run(libvirtd, made)["changed"]
+    uuid = virsh(libvirtd, "net-uuid", "nometal-demo").strip()
+    renamed = run(libvirtd, {**made, "name": "nometal-only", "uuid": uuid, "exclusive": True}, check_mode=True)
+    assert renamed["steps"][:3] == REMOVING, renamed
     assert "bridge" in run(libvirtd, {**only, "bridge": "much-too-long-a-name"})["msg"]
     assert not run(libvirtd, {**made, "exclusive": True, "keep": ["nometal-only"]})["changed"]
 
@@ -590,6 +626,33 @@ def test_an_exclusive_network_takes_the_place_of_the_owners_former_ones(
     assert not run(libvirtd, others)["changed"]
     for name, owner in (("nometal-only", "demo"), ("nometal-theirs", "theirs")):
         run(libvirtd, {"name": name, "owner": owner, "state": "absent"})
+
+
+def test_vms_that_would_be_unplugged_are_named_with_the_way_out(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    running = guest.start(libvirtd, name="one", mac=ONE, network="nometal-demo")
+    virsh(libvirtd, "net-define", "/dev/stdin", text="<network><name>kept</name><bridge name='kept'/></network>")
+    for kept, way in (("kept", "Run stage `nodes`, which"), ("nometal-new", "Switch the VMs off, and run")):
+        refused = run(libvirtd, {"owner": made["owner"], "keep": [kept], "state": "absent"})["msg"]
+        assert re.search(rf"vnet\d+ of VM one on its bridge would be unplugged. Nothing was changed. {way}", refused)
+    running.stop()
+    virsh(libvirtd, "net-undefine", "kept")
+
+
+def test_a_bridge_that_goes_first_is_in_the_way_as_long_as_others_are_on_it(libvirtd: PrivateLibvirtd) -> None:
+    def foreseen(*leaving: str) -> dict[str, Any]:
+        return run(libvirtd, {**NETWORK, "leaving": leaving}, check_mode=True)
+
+    libvirtd.run(["ip", "link", "add", "nm-demo", "type", "bridge"])
+    libvirtd.run(["ip", "link", "add", "p-end", "master", "nm-demo", "type", "veth", "peer", "name", "p-far"])
+    assert "exists and is no libvirt network's" in foreseen("nm-demo", "p-end")["msg"]
+    libvirtd.run(["ip", "link", "set", "nm-demo", "alias", "nometal.ipi"])
+    assert "bridge nm-demo has to go first, but has p-end on it" in foreseen("nm-demo")["msg"]
+    assert "exists and is no libvirt network's" in foreseen("p-end")["msg"]
+    assert foreseen("nm-demo", "p-end")["steps"] == MAKING
+    for link in ("p-end", "nm-demo"):
+        libvirtd.run(["ip", "link", "delete", link])
 
 
 def test_without_libvirt_it_says_what_to_do(libvirtd: PrivateLibvirtd) -> None:

@@ -88,11 +88,25 @@ print(urllib.request.urlopen(request, context=ssl.create_default_context(cafile=
 @pytest.fixture(scope="module")
 def libvirtd() -> Iterator[PrivateLibvirtd]:
     with private_libvirtd.start() as started:
-        connection = libvirt.open(started.uri)
-        for node in [*({**node, "owner": "demo"} for node in NODES), *STRANGERS]:
-            connection.defineXML(VM.format(**node))
-        connection.close()
+        define(started)
         yield started
+
+
+def define(libvirtd: PrivateLibvirtd) -> None:
+    connection = libvirt.open(libvirtd.uri)
+    for node in [*({**node, "owner": "demo"} for node in NODES), *STRANGERS]:
+        connection.defineXML(VM.format(**node))
+    connection.close()
+
+
+@contextmanager
+def undefined(libvirtd: PrivateLibvirtd, *nodes: dict[str, Any]) -> Iterator[None]:
+    for node in nodes:
+        libvirtd.run(["virsh", "undefine", node["vm_name"]])
+    try:
+        yield
+    finally:
+        define(libvirtd)
 
 
 @pytest.fixture(scope="module")
@@ -175,10 +189,14 @@ def test_acceptance(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
     for check_mode in (True, False):
         assert emulator(libvirtd, params, check_mode=check_mode)["steps"] == []
 
-    fewer = {**params, "nodes": NODES[:-1]}
-    assert emulator(libvirtd, fewer, check_mode=True)["steps"] == ["write credentials", "write configuration"]
-    assert emulator(libvirtd, fewer)["steps"] == ["write credentials", "write configuration"]
-    assert status(libvirtd, NODES[-1]) == "404"
+    fewer, name = {**params, "nodes": NODES[:-1]}, NODES[-1]["vm_name"]
+    with undefined(libvirtd, NODES[-1]):
+        steps = [f"write credentials (removed: {name})", "write configuration"]
+        assert emulator(libvirtd, fewer, check_mode=True)["steps"] == steps
+        assert emulator(libvirtd, fewer)["steps"] == steps
+        assert status(libvirtd, NODES[-1]) == "404"
+    steps = [f"write credentials (new: {name})", "write configuration"]
+    assert emulator(libvirtd, params)["steps"] == steps
     assert service(libvirtd) == running
 
     absent = {**params, "state": "absent"}
@@ -189,6 +207,58 @@ def test_acceptance(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
     assert not any(libvirtd.path(path).exists() for path in (HOME, MEDIA, str(network_hook.ENTRIES)))
     for check_mode in (True, False):
         assert emulator(libvirtd, absent, check_mode=check_mode)["steps"] == []
+
+
+def test_a_vm_that_is_not_declared_any_more_keeps_its_bmc_until_it_is_gone(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    call(libvirtd, params)
+    logins, left = json.loads(libvirtd.path(f"{DEMO}/credentials.json").read_text()), NODES[-1]
+    fewer = call(libvirtd, {**params, "nodes": NODES[:-1]})
+    assert fewer["steps"] == []
+    assert [node["name"] for node in fewer["nodes"]] == [node["vm_name"] for node in NODES[:-1]]
+    address = f"redfish-virtualmedia+https://127.0.0.1:8000/redfish/v1/Systems/{left['uuid']}"
+    assert fewer["undeclared"] == [{"name": left["vm_name"], "address": address}]
+    assert [status(libvirtd, left, account) for account in ("operator", left["vm_name"])] == ["200", "200"]
+    assert json.loads(libvirtd.path(f"{DEMO}/credentials.json").read_text()) == logins
+
+
+def test_by_ipmi_it_keeps_its_port_unless_another_needs_it(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
+    nodes = [
+        {**node, "bmc": {"protocol": "ipmi", "host": "127.0.0.1", "port": port}}
+        for port, node in enumerate(NODES, 6230)
+    ]
+    by_ipmi, name = {**params, "listen": []}, NODES[-1]["vm_name"]
+    call(libvirtd, {**by_ipmi, "nodes": nodes})
+    fewer = call(libvirtd, {**by_ipmi, "nodes": nodes[:-1]})
+    assert (fewer["steps"], fewer["undeclared"]) == ([], [{"name": name, "address": "ipmi://127.0.0.1:6232"}])
+    fewer = call(libvirtd, {**by_ipmi, "nodes": [nodes[0], {**nodes[1], "bmc": nodes[2]["bmc"]}]})
+    assert fewer["steps"] == [f"write credentials (removed: {name})", "write configuration"]
+    assert fewer["undeclared"] == [{"name": name, "address": None}]
+
+
+def test_a_lab_with_discs_in_its_drives_stays_with_redfish(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
+    call(libvirtd, params)
+    name, image = NODES[0]["vm_name"], f"{MEDIA}/some.iso"
+    libvirtd.path(image).write_text("")
+    libvirtd.run(["virsh", "change-media", name, "sdz", image, "--insert", "--config"])
+    bmc = {"protocol": "ipmi", "host": "127.0.0.1", "port": 6230}
+    by_ipmi = {**params, "listen": [], "nodes": [{**NODES[0], "bmc": bmc}]}
+    for refused in (call(libvirtd, by_ipmi), emulator(libvirtd, by_ipmi, check_mode=True)):
+        assert refused["msg"].startswith(f"VM {name} has a disc in its drive, which goes with Redfish: eject it")
+    assert libvirtd.path(image).exists()
+    eject(libvirtd, refused["msg"])
+    libvirtd.run(["virsh", "change-media", name, "sdz", image, "--insert", "--config"])
+    libvirtd.run(["virsh", "start", name])
+    eject(libvirtd, call(libvirtd, by_ipmi)["msg"])
+    assert "undefine nometal-demo-media" in call(libvirtd, by_ipmi)["steps"]
+    libvirtd.run(["virsh", "destroy", name])
+
+
+def eject(libvirtd: PrivateLibvirtd, message: str) -> None:
+    """As the message says, which it does for one VM."""
+    [command] = re.findall("`(virsh [^`]*)`", message)
+    libvirtd.run(command.split())
 
 
 def test_what_was_killed_at_any_step_is_completed(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
@@ -209,12 +279,16 @@ def test_what_changes_while_it_runs(libvirtd: PrivateLibvirtd, params: dict[str,
     running, credentials = service(libvirtd), libvirtd.path(f"{DEMO}/credentials.json")
 
     logins = json.loads(credentials.read_text())
-    logins["demo-worker-0"] |= {"password": "chosen by hand"}
+    logins["demo-worker-0"] |= {"username": "me", "password": "chosen by hand"}
     del logins["demo-worker-1"]
     credentials.write_text(json.dumps(logins))
     credentials.chmod(0o644)
     mended = call(libvirtd, params)
-    assert mended["steps"] == [f"protect {DEMO}/credentials.json", "write credentials", "write configuration"]
+    assert mended["steps"] == [
+        f"protect {DEMO}/credentials.json",
+        "write credentials (new: demo-worker-1; other username: demo-worker-0)",
+        "write configuration",
+    ]
     assert "chosen by hand" not in json.dumps(mended)
     assert [status(libvirtd, node, node["vm_name"]) for node in NODES] == ["200"] * 3
 
@@ -263,8 +337,8 @@ def test_vms_that_are_missing_or_of_others_are_refused_and_nothing_made(
         "VMs are missing: demo-late. Run playbooks/nodes.yml.",
         f"UUID {NODES[0]['uuid']} is VM demo-control-plane-0's, not renamed's: name both as they are.",
         f"VM demo-worker-0 has the UUID {NODES[1]['uuid']}, not {other_uuid['uuid']}: name both as they are.",
-        "VM others is lab other's: lab demo can command VMs of playbooks/nodes.yml only.",
-        "VM unmarked was not made by nometal.ipi: lab demo can command VMs of playbooks/nodes.yml only.",
+        "VM others is lab other's, which commands it: lab demo needs a VM with another name.",
+        "VM unmarked was not made by nometal.ipi: only VMs that playbooks/nodes.yml has made get BMCs.",
     ]
     # Check mode: what an earlier stage makes may be missing, and what is there may still be wrong.
     assert emulator(libvirtd, {**params, "nodes": [late]}, check_mode=True)["steps"] == MAKING
@@ -287,7 +361,7 @@ def test_all_that_stands_in_the_way_is_told_at_once_and_nothing_made(
         "media.ca_file: /etc/passwd holds no certificates; one or more in PEM are right.",
         r"listen: 127.0.0.1:8000/tcp is in use by python3 \(pid \d+\); stop that, or take another port.",
         "listen: no link of this host has 192.0.2.7; playbooks/network.yml gives it the lab's addresses.",
-        "VM others is lab other's: lab demo can command VMs of playbooks/nodes.yml only.",
+        "VM others is lab other's, which commands it: lab demo needs a VM with another name.",
     ]
     with holder(libvirtd):
         told = call(libvirtd, {**params, **wrong})["msg"].splitlines()
@@ -324,7 +398,8 @@ def test_a_service_that_fails_is_quoted(libvirtd: PrivateLibvirtd, params: dict[
     assert "The port is taken, sorry." in told
     assert told.endswith("It has never answered, so it was stopped, and is not started at boot.")
     assert not libvirtd.path(str(network_hook.ENTRIES)).exists()
-    told = call(libvirtd, {**failing, "nodes": []}, patience=1)["msg"]
+    with undefined(libvirtd, *NODES):
+        told = call(libvirtd, {**failing, "nodes": []}, patience=1)["msg"]
     assert "does not answer for 127.0.0.1:8000" in told
 
     libvirtd.path(f"{DEMO}/credentials.json").write_text('{"operator": {"username": "operator"}}')

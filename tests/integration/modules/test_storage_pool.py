@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,6 +88,57 @@ def test_one_that_was_half_made_is_completed_and_can_be_removed(libvirtd: Privat
     assert not pool(libvirtd, POOL)["changed"]
     pool(libvirtd, ABSENT)
     assert pools(libvirtd) == []
+
+
+def test_disks_of_others_keep_their_pool(libvirtd: PrivateLibvirtd) -> None:
+    """Also with a VM that is based on one, and with a disk that a VM of another lab can be made around again."""
+    pool(libvirtd, POOL)
+    for name in ("mine", "base", "noted", "demos"):
+        libvirtd.run(["virsh", "vol-create-as", POOL["name"], name, "1M"])
+    libvirtd.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", f"{POOL['path']}/base", "-F", "raw", "/srv/over"])
+    sources = {
+        "stranger": f"<source file='{POOL['path']}/mine'/>",
+        "other-0": f"<source file='/srv/over'/><backingStore type='file'><source file='{POOL['path']}/base'/>"
+        "<format type='raw'/></backingStore>",
+        "by-pool": f"<source pool='{POOL['name']}' volume='mine'/>",
+        "demo-0": f"<source file='{POOL['path']}/demos'/>",
+    }
+    for name, source in sources.items():
+        libvirtd.run(["virsh", "define", "/dev/stdin"], input=vm_with(name, source))
+    for name, vm in {"noted": "other 1-2", "demos": "demo 3-4"}.items():
+        os.setxattr(libvirtd.path(f"{POOL['path']}/{name}"), "trusted.nometal.ipi.vm", vm.encode())
+
+    for check_mode in (True, False):
+        refused = pool(libvirtd, {**ABSENT, "owner": "demo"}, check_mode=check_mode)
+        assert refused["failed"]
+        for told in (
+            "volume mine of pool nometal-demo is a disk of VM by-pool (no lab)",
+            "volume mine of pool nometal-demo is a disk of VM stranger (no lab)",
+            "volume base of pool nometal-demo is a disk of VM other-0 (lab other)",
+            "volume noted of pool nometal-demo was made for a VM of lab other, 1-2",
+        ):
+            assert told in refused["msg"]
+        assert "demos" not in refused["msg"]
+    assert "volume demos of pool nometal-demo is a disk of VM demo-0 (lab demo)" in pool(libvirtd, ABSENT)["msg"]
+    assert pools(libvirtd) == ["nometal-demo"]
+
+    for name in sources.keys() - {"demo-0"}:
+        libvirtd.run(["virsh", "undefine", name])
+    libvirtd.run(["virsh", "vol-delete", "--pool", POOL["name"], "noted"])
+    assert pool(libvirtd, {**ABSENT, "owner": "demo"})["steps"] == REMOVING
+    libvirtd.run(["virsh", "undefine", "demo-0"])
+
+
+def vm_with(name: str, source: str) -> str:
+    lab = name.partition("-")[0]
+    mark = f"<metadata><nometal:vm xmlns:nometal='urn:nometal:ipi' owner='{lab}'/></metadata>" if "-0" in name else ""
+    image, kind = "qcow2" if "over" in source else "raw", "volume" if "pool=" in source else "file"
+    return (
+        f"<domain type='qemu'><name>{name}</name><memory unit='MiB'>64</memory>{mark}"
+        "<os><type arch='x86_64'>hvm</type></os><devices>"
+        f"<disk type='{kind}'><driver name='qemu' type='{image}'/>{source}<target dev='vda' bus='virtio'/></disk>"
+        "</devices></domain>"
+    )
 
 
 def test_what_is_not_ours_is_refused_and_stays(libvirtd: PrivateLibvirtd) -> None:

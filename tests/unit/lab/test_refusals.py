@@ -756,6 +756,14 @@ NODES = [
         ],
     ),
     (
+        "a UUID of nobody",
+        "nodes: {overrides: {control-plane-0: {uuid: 00000000-0000-0000-0000-000000000000}, control-plane-1: {uuid: FFFFFFFF-ffff-ffff-ffff-ffffffffffff}}}",
+        [
+            "lab_spec.nodes.overrides.control-plane-0.uuid: is all zeros, which is nobody's; a UUID is right that no other machine has",
+            "lab_spec.nodes.overrides.control-plane-1.uuid: is all ones, which is nobody's; a UUID is right that no other machine has",
+        ],
+    ),
+    (
         "a serial number for many disks",
         "nodes: {workers: {count: 2, disks: [{size: 20GiB, serial: one}]}}",
         [
@@ -774,20 +782,6 @@ NODES = [
         "a virtio disk that spins",
         "nodes: {workers: {disks: [{size: 20GiB, bus: virtio, rotational: true}]}}",
         ["lab_spec.nodes.workers.disks[0].rotational: cannot be shown by the bus virtio; bus: scsi or sata is right"],
-    ),
-    (
-        "hints for no disk",
-        "nodes: {overrides: {control-plane-0: {disks: [{size: 20GiB, serial: one}], root_device_hints: {serialNumber: two}}}}",
-        [
-            "lab_spec.nodes.overrides.control-plane-0.root_device_hints.serialNumber: is two, which no disk has; this node has one"
-        ],
-    ),
-    (
-        "hints for a disk that large",
-        "nodes: {overrides: {control-plane-0: {root_device_hints: {minSizeGigabytes: 500}}}}",
-        [
-            "lab_spec.nodes.overrides.control-plane-0.root_device_hints.minSizeGigabytes: is 500, and the largest disk has 128; that or less is right"
-        ],
     ),
     (
         "hints without any",

@@ -495,6 +495,15 @@ def test_what_runs_have_left_goes_but_not_what_runs(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {alive, theirs, f"domain-x-{name[:20]}"}
 
 
+def test_all_logs_of_a_vm_go_and_no_other(tmp_path: Path) -> None:
+    ours = {"one.log", "one.log.0", "one-console.log", "one-console.log.12", "one-swtpm.log"}
+    theirs = {"one.log.log", "one.log.0.log", "one-console.log.log", "one-1.log", "two.log"}
+    for name in ours | theirs:
+        (tmp_path / name).touch()
+    vm_leftovers.forget_logs("one", tmp_path, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == theirs
+
+
 def test_steps_of_a_kind_run_together_and_the_next_kind_waits_for_them() -> None:
     batch, seen = Batch(), list[str]()
     for step in (Step("define", "a"), Step("define", "b"), Step("create disk", "a")):

@@ -84,6 +84,8 @@ MENDING = ["bring up", "add address", "start dnsmasq of"]
         (replace(NETWORK, live=SMALLER), RESTART),
         (replace(NETWORK, live=replace(SMALLER, hosts=())), RESTART),
         (replace(NETWORK, stale_leases=(LEASE,)), ["release"]),
+        (replace(NETWORK, stale_leases=(LEASE,), live=None), ["forget", "start"]),
+        (replace(NETWORK, stale_leases=(LEASE,), live=SMALLER), ["destroy", "forget", *RESTART[1:]]),
         (replace(NETWORK, definition=None, live=DEFINITION, autostart=False), ["define", "autostart"]),
         (replace(NETWORK, health=BROKEN, live=WITHOUT_HOSTS), [*MENDING, "update"]),
         (replace(NETWORK, health=BROKEN, live=SMALLER), RESTART),
@@ -208,6 +210,42 @@ def test_the_place_of_an_address_is_told_to_libvirt() -> None:
 )
 def test_leases_are_stale_when_a_reservation_contradicts_them(leases: list[Lease], stale: list[Lease]) -> None:
     assert network_leases.stale(leases, DEFINITION.reservations) == tuple(stale)
+
+
+@pytest.mark.parametrize(
+    ("runs_at", "found"),
+    [
+        (DEFINITION.addresses, ("192.168.126.20",)),
+        (("192.168.9.1/24", "fd00::1/64"), ("192.168.126.20", "192.168.9.20", "192.168.9.225")),
+        (None, ("192.168.126.20", "192.168.9.20", "192.168.9.225")),
+    ],
+)
+def test_leases_outside_the_subnets_contradict_nothing_and_go_when_dnsmasq_is_stopped(
+    connection: Any, monkeypatch: pytest.MonkeyPatch, runs_at: tuple[str, ...] | None, found: tuple[str, ...]
+) -> None:
+    there = [LEASE, Lease("192.168.9.20", MAC), Lease("192.168.9.225", OTHER_MAC), Lease("fd00::77", "00:04:aa")]
+    monkeypatch.setattr(network_leases, "leases_of", lambda _network: there)
+    there_now = runs_at or DEFINITION.addresses
+    runs = replace(DEFINITION, options=(), addresses=there_now, ranges=(), reservations=())
+    text = network_xml.edited(network_xml.new("nometal-demo", None), "demo", runs)
+    (connection.networkCreateXML if runs_at else connection.networkDefineXML)(text)
+    network = NetworkPort(connection, "nometal-demo", "demo", PLAIN).read()
+    assert network
+    assert tuple(lease.ip for lease in network.stale_leases) == found
+
+
+def test_what_dnsmasq_is_to_forget_goes_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_leases, "STATUS", tmp_path)
+    network_leases.forget("nm-demo", ["192.168.126.20"])
+    assert list(tmp_path.iterdir()) == []
+    file = tmp_path / "nm-demo.status"
+    file.write_text(json.dumps([{"ip-address": "192.168.126.20"}, {"ip-address": "192.168.126.21"}]))
+    for _again in range(2):
+        network_leases.forget("nm-demo", ["192.168.126.20"])
+        assert json.loads(file.read_text()) == [{"ip-address": "192.168.126.21"}]
+    file.write_text("")
+    network_leases.forget("nm-demo", ["192.168.126.20"])
+    assert file.read_text() == ""
 
 
 @pytest.mark.parametrize(("size", "leases"), [(20, 8), (20, 108), (5, 20), (200, 10)])
@@ -489,7 +527,17 @@ def test_a_missing_tool_is_named_with_its_package(lease: Lease, monkeypatch: pyt
     monkeypatch.setenv("PATH", "/nowhere")
     network = _NetworkWithLease(lease)
     with pytest.raises(OperatorError, match=r"dhcp_release6?, of the package dnsmasq-utils, is not installed"):
-        network_leases.release(network, lease)
+        network_leases.release(network, [lease])
+
+
+def test_all_leases_that_dnsmasq_keeps_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(LEASE, ip="192.168.126.21")
+    monkeypatch.setattr(network_leases, "PATIENCE", 0)
+    monkeypatch.setattr(network_leases, "_run", lambda _command: None)
+    monkeypatch.setattr(network_leases, "leases_of", lambda _network: [LEASE, other])
+    listed = f"192.168.126.20 for {OTHER_MAC}, 192.168.126.21 for {OTHER_MAC}"
+    with pytest.raises(OperatorError, match=f"does not forget leases which reservations contradict: {listed}"):
+        network_leases.release(_NetworkWithLease(LEASE), [LEASE, other])
 
 
 class _NetworkWithLease:

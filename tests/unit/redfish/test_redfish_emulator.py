@@ -252,6 +252,10 @@ def test_passwords_and_their_hashes_stay() -> None:
             '{"short": {"username": "admin", "password": "more than twenty bytes"}}',
             ["entry short has a password of more than 20 bytes, which IPMI does not take"],
         ),
+        (
+            r'{"a": {"username": "a", "password": "secret\n"}, "b": {"username": "b\ud800", "password": "secret"}}',
+            ["entry a has a password with control characters", "entry b has a username with control characters"],
+        ),
     ],
 )
 def test_a_damaged_file_of_credentials_is_told_by_its_entries(tmp_path: Path, text: str, said: list[str]) -> None:

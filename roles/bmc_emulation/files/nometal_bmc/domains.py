@@ -83,13 +83,16 @@ class Domains:
 
     def read_live(self, uuid: str) -> etree._Element | None:
         """What is running now, or None if the VM is off."""
-        root = parse(self.ask(uuid, lambda domain: domain.XMLDesc(0)))
-        return root if root.get("id") else None
+        return _running(self.read_present(uuid))
 
-    def read_with_power(self, uuid: str) -> tuple[etree._Element, bool]:
-        """The persistent definition, and whether the VM is switched on."""
-        xml, active = self.ask(uuid, lambda domain: (domain.XMLDesc(INACTIVE), domain.isActive()))
-        return parse(xml), bool(active)
+    def read_present(self, uuid: str) -> etree._Element:
+        """What the machine is made of: of one that runs, without what waits for its next start."""
+        return parse(self.ask(uuid, lambda domain: domain.XMLDesc(0)))
+
+    def read_both(self, uuid: str) -> tuple[etree._Element, etree._Element | None]:
+        """The persistent definition, and what is running now."""
+        xml, present = self.ask(uuid, lambda domain: (domain.XMLDesc(INACTIVE), domain.XMLDesc(0)))
+        return parse(xml), _running(parse(present))
 
     def active(self, uuid: str) -> bool:
         return bool(self.ask(uuid, lambda domain: domain.isActive()))
@@ -181,6 +184,10 @@ def _vanishing() -> Iterator[None]:
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             raise Vanished from error
         raise
+
+
+def _running(root: etree._Element) -> etree._Element | None:
+    return root if root.get("id") else None
 
 
 def _drive(root: etree._Element) -> etree._Element:

@@ -9,6 +9,7 @@ belongs to the firmware when the VM is started with another one than last time.
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 import libvirt
@@ -19,6 +20,8 @@ from nometal_bmc.answers import Refused
 from nometal_bmc.definition import child, parse, part, remove, values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nometal_bmc.domains import Domains
 
 MODES = ("Legacy", "UEFI")
@@ -37,6 +40,22 @@ def is_secure(root: etree._Element) -> bool:
     if part(root, "os").get("firmware"):
         return root.find("os/firmware/feature[@name='secure-boot'][@enabled='yes']") is not None
     return root.find("os/loader[@secure='yes']") is not None
+
+
+def shown(root: etree._Element, live: etree._Element | None) -> etree._Element:
+    """The definition whose firmware clients see: what runs, or what one of them has set for the next start."""
+    if live is None:
+        return root
+    wish = notes.read(root).get("firmware", "")
+    return root if wish.startswith(f"{state(root)} ") and wish != notes.read(live).get("firmware") else live
+
+
+def note_wish(
+    root: etree._Element, live: etree._Element | None, told: Callable[[etree._Element], object], wanted: object
+) -> None:
+    """Have a running machine show what a client has set: a mark that it was not started with says so."""
+    if wanted is not None and told(shown(root, live)) != wanted:
+        notes.write(root, firmware=f"{state(root)} {secrets.token_hex(4)}")
 
 
 def booted_securely(root: etree._Element, live: etree._Element) -> bool:

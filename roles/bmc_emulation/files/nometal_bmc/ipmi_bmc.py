@@ -147,11 +147,11 @@ class NodeBmc(VirtualBMC):
     def _boot_options(self, data: bytearray) -> list[int]:
         if data[0] != BOOT_FLAGS:
             raise Declined(PARAMETER_UNKNOWN)
-        root = self._domains.read(self._system)
+        root, live = self._domains.read_both(self._system)
         override = boot.get(root)
         flags = 0 if override.enabled == "Disabled" else VALID
         flags |= PERSISTENT if override.enabled == "Continuous" else 0
-        flags |= EFI if firmware.mode(root) == "UEFI" else 0
+        flags |= EFI if firmware.mode(firmware.shown(root, live)) == "UEFI" else 0
         return [1, BOOT_FLAGS, flags, SELECTORS.get(override.target, 0) << 2, 0, 0, 0]
 
     def _set_boot_flags(self, data: bytearray) -> None:

@@ -33,7 +33,7 @@ def show_all(uuid: str) -> dict[str, Any]:
 
 def show(domains: Domains, uuid: str) -> dict[str, Any]:
     """The one."""
-    root = domains.read(uuid)
+    root = domains.read_present(uuid)
     architecture, instructions = SETS.get(part(root, "os/type").get("arch", ""), ("OEM", "OEM"))
     cores = int(root.findtext("vcpu", "1"))
     return {
@@ -56,7 +56,7 @@ def add_views(app: flask.Flask, domains: Domains) -> None:
     """Put ours in place of sushy-tools' views of processors."""
 
     def collection(identity: str) -> flask.Response:
-        domains.read(identity)
+        domains.active(identity)  # it is there, or that is refused
         return flask.jsonify(show_all(identity))
 
     def processor(identity: str, processor_id: str) -> flask.Response:

@@ -37,10 +37,12 @@ KIB_IN_GIB = 1024 * 1024
 
 def show(domains: Domains, uuid: str) -> dict[str, Any]:
     """The resource."""
-    root, active = domains.read_with_power(uuid)
+    root, live = domains.read_both(uuid)
+    present = root if live is None else live
+    mode = firmware.mode(firmware.shown(root, live))
     path = f"/redfish/v1/Systems/{uuid}"
     parts = ["Processors", "SimpleStorage", "Storage", "EthernetInterfaces", "VirtualMedia"]
-    if firmware.mode(root) == "UEFI":
+    if mode == "UEFI":
         parts.append("SecureBoot")
     return {
         "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
@@ -51,16 +53,16 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
         "SystemType": "Virtual",
         "Manufacturer": "nometal.ipi",
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": "OK"},
-        "PowerState": "On" if active else "Off",
-        "Boot": _boot(root),
+        "PowerState": "Off" if live is None else "On",
+        "Boot": _boot(root, mode),
         "ProcessorSummary": {
             "Count": 1,
-            "CoreCount": int(root.findtext("vcpu", "1")),
-            "LogicalProcessorCount": int(root.findtext("vcpu", "1")),
+            "CoreCount": int(present.findtext("vcpu", "1")),
+            "LogicalProcessorCount": int(present.findtext("vcpu", "1")),
             "Status": {"State": "Enabled", "Health": "OK"},
         },
         "MemorySummary": {
-            "TotalSystemMemoryGiB": _gibibytes(root.findtext("memory", "0")),
+            "TotalSystemMemoryGiB": _gibibytes(present.findtext("memory", "0")),
             "Status": {"State": "Enabled", "Health": "OK"},
         },
         **{name: {"@odata.id": f"{path}/{name}"} for name in parts},
@@ -86,6 +88,7 @@ def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> N
     with domains.lock(uuid):
         with domains.edit(uuid) as root:
             wish.write(domains, root)
+            firmware.note_wish(root, domains.read_live(uuid), firmware.mode, wish.mode)
         boot.follow(domains, uuid)
 
 
@@ -100,11 +103,11 @@ def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
 
 
 def show_secure_boot(domains: Domains, uuid: str) -> dict[str, Any]:
-    """What will be enforced from the next boot on, and what is in the present one."""
-    root = domains.read(uuid)
-    _check_uefi(root)
-    wanted = firmware.is_secure(root)
-    live = domains.read_live(uuid)
+    """What is wanted of the next boot, as far as a client has set it, and what is enforced in the present one."""
+    root, live = domains.read_both(uuid)
+    shown = firmware.shown(root, live)
+    _check_uefi(shown)
+    wanted = firmware.is_secure(shown)
     present = wanted if live is None else firmware.booted_securely(root, live)
     return {
         "@odata.type": "#SecureBoot.v1_1_0.SecureBoot",
@@ -125,11 +128,11 @@ def change_secure_boot(domains: Domains, uuid: str, body: dict[str, Any]) -> Non
     with domains.edit(uuid) as root:
         _check_uefi(root)
         firmware.set_secure(domains, root, wanted)
+        firmware.note_wish(root, domains.read_live(uuid), firmware.is_secure, wanted)
 
 
-def _boot(root: etree._Element) -> dict[str, Any]:
+def _boot(root: etree._Element, mode: str) -> dict[str, Any]:
     override = boot.get(root)
-    mode = firmware.mode(root)
     return {
         "BootSourceOverrideEnabled": override.enabled,
         "BootSourceOverrideEnabled@Redfish.AllowableValues": boot.ENABLED,

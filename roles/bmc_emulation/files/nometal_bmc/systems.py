@@ -8,18 +8,19 @@ Its libvirt driver reads what a system is made of; all that changes a system is 
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import flask
+import libvirt
 from sushy_tools.emulator.resources.systems.libvirtdriver import LibvirtDriver
 
 from nometal_bmc.answers import not_found
+from nometal_bmc.definition import values
 
 if TYPE_CHECKING:
-    import libvirt
-
     from nometal_bmc.domains import Domains
 
 
@@ -50,12 +51,17 @@ class Systems(LibvirtDriver):
         """Disks by their bus; also those that are in no pool of libvirt."""
         uuid = self.uuid(identity)
         controllers: dict[str, dict[str, Any]] = defaultdict(lambda: {"DeviceList": []})
-        for target in self._domains.read(uuid).findall("devices/disk[@device='disk']/target"):
+        for target in self._domains.read_present(uuid).findall("devices/disk[@device='disk']/target"):
             bus, name = target.get("bus", ""), target.get("dev", "")
             size = self._domains.ask(uuid, partial(_capacity, name=name))
             controllers[bus].update(Id=bus, Name=bus)
-            controllers[bus]["DeviceList"].append({"Name": name, "CapacityBytes": size})
+            # As text, for its template writes down what it is given, and null is not None.
+            controllers[bus]["DeviceList"].append({"Name": name, "CapacityBytes": json.dumps(size)})
         return dict(controllers)  # without its habit of making what is asked for
+
+    def get_nics(self, identity: str) -> list[dict[str, str]]:
+        addresses = values(self._domains.read_present(self.uuid(identity)), "devices/interface/mac/@address")
+        return [{"id": address, "mac": address} for address in addresses]
 
 
 class Nothing:
@@ -76,8 +82,14 @@ def _visible(uuid: str) -> bool:
     return own is None or uuid in own
 
 
-def _capacity(domain: libvirt.virDomain, name: str) -> int:
-    return int(domain.blockInfo(name)[0])
+def _capacity(domain: libvirt.virDomain, name: str) -> int | None:
+    """None if that cannot be told: its file is gone, or the disk since it was listed."""
+    try:
+        return int(domain.blockInfo(name)[0])
+    except libvirt.libvirtError as error:
+        if error.get_error_domain() == libvirt.VIR_FROM_RPC or error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+            raise
+        return None
 
 
 def _answering(domain: libvirt.virDomain) -> libvirt.virDomain:

@@ -1,0 +1,110 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which labs have something in libvirt, and what of a lab VMs of others use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import made_for
+
+try:
+    import libvirt
+except ImportError:  # connect() has said so by the time that anything here runs
+    libvirt = None
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+POOL_PREFIX = Identity("").prefix
+
+
+@dataclass(frozen=True)
+class User:
+    """A VM that may use what is not its owner's: as it is written down, and as it runs."""
+
+    name: str
+    owner: str | None
+    roots: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"VM {self.name} ({f'lab {self.owner}' if self.owner else 'no lab'})"
+
+    def has_volumes(self, pool: str, directory: str) -> set[str]:
+        """Also below others: an image that another one is based on is as much in use."""
+        sources = [source for root in self.roots for source in root.iterfind("devices/disk//source")]
+        files = [Path(source.get("file")).resolve() for source in sources if source.get("file")]
+        below = Path(directory).resolve()
+        named = {source.get("volume", "") for source in sources if source.get("pool") == pool}
+        return {str(file.relative_to(below)) for file in files if below in file.parents} | named
+
+    def is_plugged_into(self, network: str, bridge: str) -> bool:
+        sources = [source for root in self.roots for source in root.iterfind("devices/interface/source")]
+        return any(source.get("network") == network or source.get("bridge", "") == bridge != "" for source in sources)
+
+
+def users(connection: Any, owner: str | None) -> list[User]:
+    """All VMs but the owner's."""
+    found = (_user(domain) for domain in connection.listAllDomains())
+    return sorted((user for user in found if owner is None or user.owner != owner), key=lambda user: user.name)
+
+
+def volumes_in_use(connection: Any, pool: Any, owner: str | None) -> Iterator[str]:
+    """Of a pool: by VMs of others. And what was made for VMs of others, which can be made again around their disks."""
+    name, directory = pool.name(), xml.parsed(pool.XMLDesc()).findtext("target/path", default="")
+    used = [(user, volume) for user in users(connection, owner) for volume in user.has_volumes(name, directory)]
+    yield from sorted(f"volume {volume} of pool {name} is a disk of {user}" for user, volume in used)
+    if owner is None:
+        return
+    for volume in sorted(_files_in(directory) - {volume for _user, volume in used}):
+        maker, _space, uuid = made_for(f"{directory}/{volume}").partition(" ")
+        if maker not in ("", owner):
+            yield f"volume {volume} of pool {name} was made for a VM of lab {maker}, {uuid}"
+
+
+def networks_in_use(connection: Any, owner: str) -> Iterator[str]:
+    others = users(connection, owner)
+    for name, (whose, bridge) in _networks(connection).items():
+        for user in others if whose == owner else []:
+            if user.is_plugged_into(name, bridge):
+                yield f"{user} is plugged into network {name}"
+
+
+def things_of_labs(connection: Any) -> Mapping[str, list[str]]:
+    """By lab, what it has in libvirt. Pools carry no mark but their UUID, which follows from the lab's name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for user in users(connection, None):
+        found[user.owner or ""].append(f"VM {user.name}")
+    for name, (owner, _bridge) in _networks(connection).items():
+        found[owner or ""].append(f"network {name}")
+    for pool in connection.listAllStoragePools():
+        lab = pool.name()[len(POOL_PREFIX) :]
+        if pool.UUIDString() == Identity(lab).uuid_of("storage-pool"):
+            found[lab].append(f"pool {pool.name()}")
+    return {lab: sorted(things) for lab, things in found.items() if lab}
+
+
+def _user(domain: Any) -> User:
+    texts = (domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE), domain.XMLDesc())
+    roots = tuple(xml.parsed(text) for text in dict.fromkeys(texts))
+    return User(domain.name(), xml.mark_of(roots[0]).owner, roots)
+
+
+def _networks(connection: Any) -> dict[str, tuple[str | None, str]]:
+    """Of each its owner and its bridge."""
+    found = {}
+    for network in connection.listAllNetworks():
+        text = network.XMLDesc(libvirt.VIR_NETWORK_XML_INACTIVE if network.isPersistent() else 0)
+        found[network.name()] = (network_xml.owner_of(text), network_xml.definition_of(text).bridge)
+    return found
+
+
+def _files_in(directory: str) -> set[str]:
+    return {path.name for path in Path(directory).iterdir()} if Path(directory).is_dir() else set()

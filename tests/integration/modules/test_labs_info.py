@@ -1,0 +1,78 @@
+"""The labs_info module on a real libvirtd: whose is what, and who uses what of whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import private_libvirtd
+from support.modules import run_beside
+
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.private_libvirtd import PrivateLibvirtd
+
+POOL = "<pool type='dir'><name>nometal-{lab}</name><uuid>{uuid}</uuid><target><path>/srv/{lab}</path></target></pool>"
+NETWORK = (
+    "<network><name>{lab}</name><metadata><nometal:network xmlns:nometal='urn:nometal:ipi' owner='{lab}'/>"
+    "</metadata><bridge name='nm-{lab}'/></network>"
+)
+VM = (
+    "<domain type='qemu'><name>{name}</name><metadata>{mark}</metadata><memory unit='MiB'>64</memory>"
+    "<os><type arch='x86_64'>hvm</type></os><devices>{devices}</devices></domain>"
+)
+MARK = "<nometal:vm xmlns:nometal='urn:nometal:ipi' owner='{lab}'/>"
+DISK = "<disk type='file'><source file='/srv/demo/{name}'/><target dev='vda' bus='virtio'/></disk>"
+
+
+@pytest.fixture(scope="module")
+def libvirtd() -> Iterator[PrivateLibvirtd]:
+    with private_libvirtd.start() as started:
+        yield started
+
+
+def pool_uuid(lab: str) -> str:
+    return Identity(lab).uuid_of("storage-pool")
+
+
+def labs(libvirtd: PrivateLibvirtd, home: Path, lab: str, **others: Any) -> dict[str, Any]:
+    answer = run_beside(libvirtd, "labs_info", {"lab": lab, "home": str(home), "pool_uuid": pool_uuid(lab), **others})
+    assert not answer["failed"]
+    return answer
+
+
+def define(libvirtd: PrivateLibvirtd, kind: str, text: str) -> None:
+    libvirtd.run(["virsh", *([f"{kind}-define"] if kind else ["define"]), "/dev/stdin"], input=text)
+
+
+def test_it_tells_labs_apart_and_what_others_use(libvirtd: PrivateLibvirtd, tmp_path: Path) -> None:
+    for path in ("labs/demo", "labs/third", "bmc/other"):
+        (tmp_path / path).mkdir(parents=True)
+    for lab in ("demo", "other"):
+        define(libvirtd, "pool", POOL.format(lab=lab, uuid=pool_uuid(lab)))
+        define(libvirtd, "net", NETWORK.format(lab=lab))
+    define(libvirtd, "pool", POOL.format(lab="stranger", uuid=pool_uuid("demo")[::-1].replace("-", "")))
+    plugs = {"by-name": "network' ><source network='demo", "by-bridge": "bridge'><source bridge='nm-demo"}
+    for name, plug in plugs.items():
+        devices = f"<interface type='{plug}'/></interface>"
+        define(libvirtd, "", VM.format(name=name, mark="", devices=devices))
+    for lab in ("demo", "other"):
+        disk, mark = DISK.format(name=lab), MARK.format(lab=lab)
+        define(libvirtd, "", VM.format(name=f"{lab}-0", mark=mark, devices=disk))
+
+    of_demo = labs(libvirtd, tmp_path, "demo")
+    assert of_demo["registered"] == ["demo", "third"]
+    others = [f"{tmp_path}/bmc/other", "VM other-0", "network other", "pool nometal-other"]
+    assert of_demo["others"] == {"third": [f"{tmp_path}/labs/third"], "other": others}
+    assert of_demo["in_use"] == [
+        "volume other of pool nometal-demo is a disk of VM other-0 (lab other)",
+        "VM by-bridge (no lab) is plugged into network demo",
+        "VM by-name (no lab) is plugged into network demo",
+    ]
+    assert labs(libvirtd, tmp_path, "other")["in_use"] == []
+    without_libvirt = labs(libvirtd, tmp_path, "demo", libvirt_uri="qemu:///system?socket=/run/none")
+    assert without_libvirt["others"] == {"third": [f"{tmp_path}/labs/third"], "other": others[:1]}
