@@ -273,12 +273,13 @@ def test_a_node_less_reaches_the_running_service(lab: Lab) -> None:
     assert gone["vm_name"] in play_bmc(lab)
     assert ask(lab.host, url_of(lab, gone)) == "200"  # as long as there is a VM to command
     assert passwords(lab.host) == kept
+    definition = lab.host.run(["virsh", "dumpxml", gone["vm_name"]]).stdout
     lab.host.run(["virsh", "undefine", gone["vm_name"]])
     play_bmc(lab)
     assert main_pid(lab.host) == before
     assert ask(lab.host, url_of(lab, gone)) == "404"
     assert passwords(lab.host) == {name: password for name, password in kept.items() if name != gone["vm_name"]}
-    lab.host.run(["virsh", "define", "/dev/stdin"], input=VM.format(**gone))
+    lab.host.run(["virsh", "define", "/dev/stdin"], input=definition)
 
 
 def specified_nodes(lab: Lab) -> dict[str, Any]:
