@@ -62,6 +62,7 @@ BAD_HOSTS = [
 @pytest.mark.parametrize(("bad", "check", "measured"), BAD_HOSTS)
 def test_a_bad_host_is_told_and_left_alone(host: LabHost, tmp_path: Path, bad: Bad, check: str, measured: str) -> None:
     inventory = checkout.inventory(host, tmp_path, **bad.spec)
+    host.run("virsh uri")  # when libvirt starts for the first time, it makes directories
     host.run(bad.spoil)
     files = "find /etc /var/lib/nometal /var/lib/libvirt 2>/dev/null | sort"
     before = host.run(files).stdout

@@ -50,15 +50,17 @@ def inventory(host: LabHost, below: Path, lab: str = "rehearsal", **spec: Any) -
     return directory
 
 
-def command(playbook: str, inventory_of_host: Path, *arguments: str) -> list[str]:
+def command(playbooks: str, inventory_of_host: Path, *arguments: str) -> list[str]:
+    """Of one playbook, or of several in one run: "host network"."""
     program = str(Path(sys.executable).with_name("ansible-playbook"))
-    return [program, f"playbooks/{playbook}.yml", "-i", str(inventory_of_host), *arguments]
+    files = [f"playbooks/{name}.yml" for name in playbooks.split()]
+    return [program, *files, "-i", str(inventory_of_host), *arguments]
 
 
-def run_playbook(playbook: str, inventory_of_host: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_playbook(playbooks: str, inventory_of_host: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run it from here, as from a controller; whether it went well is in the result."""
     return subprocess.run(
-        command(playbook, inventory_of_host, *arguments),
+        command(playbooks, inventory_of_host, *arguments),
         cwd=ROOT,
         check=False,
         text=True,

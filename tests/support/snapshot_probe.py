@@ -24,6 +24,7 @@ OTHER_FILE_SYSTEMS = ("/proc", "/sys", "/dev", "/run", "/tmp")  # noqa: S108 - n
 RANDOM = (
     *("/var/lib/nometal/bmc/*/credentials.json", "/var/lib/nometal/bmc/*/hashes.json"),
     *("/var/lib/nometal/bmc/*/config.json", "/var/lib/nometal/bmc/*/tls/*"),
+    "/opt/nometal/bmc/release-*/release.json",  # the times of all files are in it
 )
 SYSCTLS = (
     "net.ipv4.ip_forward",
