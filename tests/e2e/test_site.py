@@ -106,7 +106,8 @@ def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
 
 
 # Of the tasks that change something, one fifth is interrupted when it has ended, another in its middle: after one task
-# is where the next begins. Of the teardown's, which each need a lab of their own, it is an eighth. Whoever changes a stage runs them all once, with every_nth(1, ...).
+# is where the next begins. Of the teardown's, which each need a lab of their own, it is an eighth. Whoever changes a
+# stage runs them all once, with every_nth(1, ...).
 def test_killed_after_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
     points = interruption.every_nth(5, interruption.changing_tasks, first=4)
     assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points) == ""

@@ -55,16 +55,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": "OK"},
         "PowerState": "Off" if live is None else "On",
         "Boot": _boot(root, mode),
-        "ProcessorSummary": {
-            "Count": 1,
-            "CoreCount": int(present.findtext("vcpu", "1")),
-            "LogicalProcessorCount": int(present.findtext("vcpu", "1")),
-            "Status": {"State": "Enabled", "Health": "OK"},
-        },
-        "MemorySummary": {
-            "TotalSystemMemoryGiB": _gibibytes(present.findtext("memory", "0")),
-            "Status": {"State": "Enabled", "Health": "OK"},
-        },
+        **_summaries(present),
         **{name: {"@odata.id": f"{path}/{name}"} for name in parts},
         "Links": {
             "Chassis": [{"@odata.id": CHASSIS_PATH}],
@@ -76,6 +67,16 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
                 "ResetType@Redfish.AllowableValues": list(power.RESET_TYPES),
             }
         },
+    }
+
+
+def _summaries(present: Any) -> dict[str, Any]:
+    """Of processors and memory."""
+    status = {"State": "Enabled", "Health": "OK"}
+    cores = int(present.findtext("vcpu", "1"))
+    return {
+        "ProcessorSummary": {"Count": 1, "CoreCount": cores, "LogicalProcessorCount": cores, "Status": status},
+        "MemorySummary": {"TotalSystemMemoryGiB": _gibibytes(present.findtext("memory", "0")), "Status": status},
     }
 
 
