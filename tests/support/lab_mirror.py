@@ -62,7 +62,7 @@ def configure(root: Path) -> None:
     apt = root / "etc/apt/apt.conf.d/01mirror"
     apt.write_text(f'Acquire::http::Proxy "{PROXY}";\nAcquire::https::Proxy "{PROXY}";\n')
     pip = configparser.ConfigParser(interpolation=None)
-    pip["global"] = {**pip_settings(), "proxy": PROXY, "disable-pip-version-check": "1"}
+    pip["global"] = {**pip_settings(), "proxy": PROXY, "disable-pip-version-check": "1", "retries": "8"}
     if _CA_BUNDLE.exists():
         pip["global"]["cert"] = "/etc/mirror-ca.crt"
         (root / "etc/mirror-ca.crt").write_bytes(_CA_BUNDLE.read_bytes())

@@ -39,7 +39,8 @@ fi
 # No service starts while the tree is a mere directory.
 printf '#!/bin/sh\nexit 101\n' >"$target/usr/sbin/policy-rc.d"
 chmod 755 "$target/usr/sbin/policy-rc.d"
-inside sh -ec 'apt-get -q update; apt-get -qy upgrade; exec apt-get -qy install --no-install-recommends "$@"' - "$@"
+inside sh -ec 'echo "Acquire::Retries 6;" >/etc/apt/apt.conf.d/80retries; apt-get -q update; apt-get -qy upgrade
+    exec apt-get -qy install --no-install-recommends "$@"' - "$@"
 rm -f "$target/usr/sbin/policy-rc.d"
 
 # What every host has of its own is made when it starts; ssh is reached by another way (see lab_ssh.py).
