@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Union
 
-from support import lab_ssh, lab_trees, processes, sandbox, wheels
+from support import lab_ssh, lab_trees, processes, rehearsal_image, sandbox, wheels
 from support.cache import cache_dir
 from support.failures import CommandFailed
 from support.sandbox import Sandbox, SandboxError
@@ -221,15 +221,17 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     facts = _facts(suite, layer) | {"init": init, "kvm": kvm, "mirror": mirror, "hostname": hostname, "disk": disk}
     if layer == "prepared" and not mirror:
         facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
+        facts["trees"].insert(0, str(rehearsal_image.tree(suite, lambda: start(suite=suite, mirror=True))))
     own_street = street or Street()
-    in_use = lab_trees.in_use(Path(facts["tree"]))
+    in_use = [lab_trees.in_use(Path(tree)) for tree in facts["trees"]]
     try:
         facts |= {"number": number, "street": own_street.fd}
-        fds = [own_street.fd, in_use]
+        fds = [own_street.fd, *in_use]
         keeper = [sys.executable, str(KEEPER)]
         box = sandbox.start(KIND, name, facts, keeper, owner=os.getpid() if owner == -1 else owner, keep_fds=fds)
     finally:
-        os.close(in_use)
+        for descriptor in in_use:
+            os.close(descriptor)
         if street is None:
             own_street.close()  # the host has it open
     return _once_ready(LabHost(box))
@@ -241,7 +243,7 @@ def _facts(suite: str, layer: str) -> dict[str, Any]:
     return {
         "suite": suite,
         "layer": layer,
-        "tree": str(lab_trees.tree(suite, layer)),
+        "trees": [str(lab_trees.tree(suite, layer))],
         "packages": str(lab_trees.kept_packages(suite)),
         "place": str(place),
         "identity": str(lab_ssh.identity()),

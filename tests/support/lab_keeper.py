@@ -47,13 +47,13 @@ def lay_out(facts: dict[str, Any], place: Path) -> Path:
     run("mount", "-t", "tmpfs", "-o", f"mode=755,size={facts['disk']}", "tmpfs", str(place))
     root = place / "root"
     root.mkdir()
-    cover(Path(facts["tree"]), root, place / "disk")
+    cover(":".join(facts["trees"]), root, place / "disk")
     if facts["mirror"]:  # what the bench has downloaded before needs no second download
-        cover(Path(facts["packages"]), root / "var/cache/apt/archives", place / "archives")
+        cover(facts["packages"], root / "var/cache/apt/archives", place / "archives")
     return root
 
 
-def cover(below: Path, at: Path, changes: Path) -> None:
+def cover(below: str, at: Path, changes: Path) -> None:
     for name in ("upper", "work"):
         (changes / name).mkdir(parents=True)
     layers = f"lowerdir={below},upperdir={changes}/upper,workdir={changes}/work"

@@ -61,7 +61,7 @@ def tree(suite: str, layer: str) -> Path:
         with locked(f"{suite}-{layer}"):
             if not path.exists():
                 _build(path, suite, layer, parent)
-                _remove_outdated(path)
+                remove_outdated(path)
     return path
 
 
@@ -139,8 +139,8 @@ def _run_to_end(command: list[str], name: str) -> None:
         raise RuntimeError(f"The Debian tree {name} could not be built:\n{''.join(lines[-60:])}")
 
 
-def _remove_outdated(current: Path) -> None:
-    """Trees of the same suite and layer by an older recipe, unless a lab host runs on them."""
+def remove_outdated(current: Path) -> None:
+    """Trees of the same kind by an older recipe, unless a lab host runs on them."""
     name = current.name.rpartition("-")[0]
     for path in current.parent.glob(f"{name}-*"):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
