@@ -38,14 +38,17 @@ def make(host: LabHost, target: str, *arguments: str) -> str:
     return host.run(command, timeout=MAKE_SECONDS).stdout
 
 
-def inventory(host: LabHost, below: Path, lab: str = "rehearsal", **spec: Any) -> Path:
-    """An inventory of one hypervisor, a lab host, with a shipped lab; `spec` replaces keys of its lab_spec."""
+def inventory(host: LabHost, below: Path, lab: str = "rehearsal", *, rehearsed: bool = False, **spec: Any) -> Path:
+    """An inventory of one hypervisor, a lab host, with a shipped lab; `spec` replaces keys of its lab_spec.
+
+    A rehearsal takes a minute or more, so it is only made where it is what the test is about.
+    """
     directory = below / f"{host.name}-{spec.get('name', lab)}"
     (directory / "group_vars" / "all").mkdir(parents=True, exist_ok=True)
     hosts = {"hypervisors": {"hosts": {"hypervisor": host.inventory_variables()}}}
     (directory / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
     shipped = yaml.safe_load((ROOT / "inventory" / lab / "group_vars" / "all" / "lab.yml").read_text(encoding="utf-8"))
-    changed = {"lab_spec": {**shipped["lab_spec"], **spec}}
+    changed = {"lab_spec": {**shipped["lab_spec"], **spec}, "rehearsal_enabled": rehearsed}
     (directory / "group_vars" / "all" / "lab.yml").write_text(yaml.safe_dump(changed), encoding="utf-8")
     return directory
 

@@ -1,0 +1,202 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stand-in for the installer's bootstrap VM: looks around, serves the nodes' image, and drives every node's BMC."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from . import dhcp4, links, lookups, machine, network, pings, pxe
+from .channel import Channel
+from .driving import Driver
+from .reports import Image, Reports, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OFFER_SECONDS = 1.5
+"""For offers of further DHCP servers, before one is taken up."""
+SERVER_SECONDS = 5.0
+"""For those who look for three seconds first whether somebody has the address."""
+PROBE_SECONDS = 0.6
+MEDIUM = "/dev/sr0"
+AT_ONCE = 16
+SILENT = "no answer, nor to small ones"
+
+
+def play(device: str) -> None:
+    channel = Channel(device)
+    told = channel.receive()
+    machine.say("bootstrap VM knows what to do")
+    try:
+        Bootstrap(told, channel).play()
+    except Exception as error:  # that the host need not wait for more
+        channel.tell("broke", "bootstrap", said=repr(error))
+        raise
+    machine.say("bootstrap VM is done")
+
+
+class Bootstrap:
+    def __init__(self, told: Mapping[str, Any], channel: Channel) -> None:
+        self._told = told
+        self._channel = channel
+        self._link = _link_of(told["mac"])
+        self._reports = Reports([node["uuid"] for node in told["nodes"]])
+
+    def play(self) -> None:
+        self._state("joins the network")
+        if self._join():
+            with ThreadPoolExecutor(1) as ear:
+                heard = ear.submit(self._listen_for_servers)
+                self._state("looks around")
+                self._go_on(*self._look_around())
+                heard.result()
+        else:
+            self._stop("the bootstrap VM has no address")
+        self._state("is done")
+        self._channel.tell("finished", "bootstrap")
+
+    def _go_on(self, cut: list[str], held: list[str]) -> None:
+        """As far as it can come to something. What others hold is not taken from them."""
+        if cut:
+            self._stop("full-size frames do not pass")
+        elif held:
+            self._stop(f"somebody has {', '.join(held)} already")
+            self._drive(only_ask=True)
+        else:
+            self._state("takes the virtual addresses")
+            self._serve()
+            self._take_addresses()
+            self._state("serves the nodes")
+            self._drive()
+
+    def _stop(self, reason: str) -> None:
+        self._saw("hindrance", reason)
+
+    def _state(self, state: str) -> None:
+        self._channel.tell("state", "bootstrap", state=state)
+
+    def _saw(self, topic: str, value: Any) -> None:
+        self._channel.tell("seen", "bootstrap", topic=topic, value=value)
+
+    def _join(self) -> bool:
+        static = self._told["static"]
+        if static:
+            network.join_with(self._link, static["addresses"])
+            self._saw("network", [{"link": self._link, "mac": self._told["mac"], "mtu": links.mtu(self._link)}])
+        else:
+            card = network.join_one(self._link, self._told["mac"], self._told["families"], OFFER_SECONDS)
+            self._saw("network", [card])
+        addresses = links.addresses(self._link)
+        self._saw("addresses", addresses)
+        self._saw("routes", links.routes())
+        return bool(addresses)
+
+    def _listen_for_servers(self) -> None:
+        if "ipv4" in self._told["families"] and not self._told["static"]:
+            servers = dhcp4.servers(self._link, self._told["mac"], SERVER_SECONDS)
+            for server in servers:
+                pings.ping(server, PROBE_SECONDS)  # so that its MAC address is known
+            self._saw("servers", servers)
+        self._saw("neighbours", links.neighbours(self._link))
+
+    def _look_around(self) -> tuple[list[str], list[str]]:
+        """All questions at once: one that is not answered takes seconds.
+
+        Returns where full-size frames are lost that small ones reach, and which virtual addresses are taken.
+        """
+        told = self._told
+        names = [(name, server) for name in told["names"] for server in told["dns"]]
+        reverse = [(address, server) for address in told["reverse"] for server in told["dns"]]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = pool.map(lambda pair: lookups.addresses_of(*pair), names)
+            backwards = pool.map(lambda pair: lookups.names_of(*pair), reverse)
+            clocks = pool.map(lookups.clock_of, told["ntp"])
+            frames = pool.map(_lost_frames, told["frames"])
+            outside = pool.map(_reaches, told["outside"])
+            holders = pool.map(lambda address: pings.ping(address, PROBE_SECONDS).trouble, told["vips"])
+            held = [address for address, trouble in zip(told["vips"], holders) if not trouble]
+            lost = list(frames)
+            self._saw("names", [[name, server, *answer] for (name, server), answer in zip(names, found)])
+            self._saw("reverse", [[address, server, *answer] for (address, server), answer in zip(reverse, backwards)])
+            self._saw("clocks", [[server, clock] for server, clock in zip(told["ntp"], clocks)])
+            self._saw("frames", [[way["address"], way["bytes"], trouble] for way, trouble in zip(told["frames"], lost)])
+            self._saw("outside", [[way["kind"], way["address"], came] for way, came in zip(told["outside"], outside)])
+            self._saw("held", held)
+        return [trouble for trouble in lost if trouble and trouble != SILENT], held
+
+    def _serve(self) -> None:
+        told = self._told
+        letter = {"play": told["play"], "urls": told["urls"], "families": told["families"]}
+        provisioning = told["provisioning"]
+        if provisioning:
+            pxe.serve(MEDIUM, _link_of(provisioning["mac"]), provisioning, letter, told["port"])
+        files = pxe.SERVED if provisioning else None
+        server = Server(told["port"], self._answer, Image(MEDIUM, letter), told["path"], files)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def _take_addresses(self) -> None:
+        for address in self._told["vips"]:
+            links.add_address(self._link, address, 128 if ":" in address else 32)
+            pings.announce(self._link, self._told["mac"], address)
+        self._saw("taken", links.addresses(self._link))
+
+    def _drive(self, *, only_ask: bool = False) -> None:
+        with ThreadPoolExecutor(len(self._told["nodes"]) or 1) as pool:
+            drivers = [Driver(node, self._told, self._channel, self._reports) for node in self._told["nodes"]]
+            list(pool.map(lambda driver: driver.play(only_ask=only_ask), drivers))
+
+    def _answer(self, method: str, path: str, said: Any) -> dict[str, Any] | None:
+        if method == "GET":
+            return {"play": self._told["play"]}
+        node = next((node for node in self._told["nodes"] if node["uuid"] == said.get("uuid")), None)
+        if node is None:
+            return {}
+        if path == "/report":
+            return self._hear(node, said)
+        self._reports.add(node["uuid"], path.strip("/"), said)
+        return {}
+
+    def _hear(self, node: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+        """A node that was started from its medium is kept waiting for the others: they will look for each other."""
+        from_disk = said.get("medium", "").startswith("/dev/") and said["medium"] != MEDIUM
+        said["late"] = said.get("play") != self._told["play"]
+        again = not from_disk and node["uuid"] in self._reports.up
+        self._reports.add(node["uuid"], "disk" if from_disk else "medium again" if again else "medium", said)
+        if from_disk or again:
+            return {}
+        self._reports.gather(node["uuid"])
+        return {
+            "write": True,
+            "play": self._told["play"],
+            "hints": node["hints"],
+            "image": self._told["path"],
+            "names": node["names"],
+            "dns": node["dns"],
+            "peers": node["peers"],
+            "vips": self._told["vip_urls"],
+        }
+
+
+def _link_of(mac: str) -> str:
+    return next(link for link, its_mac in links.cards().items() if its_mac == mac)
+
+
+def _lost_frames(way: Mapping[str, Any]) -> str:
+    trouble = pings.ping(way["address"], 2.0, way["bytes"]).trouble
+    return SILENT if trouble and pings.ping(way["address"], 2.0).trouble else trouble
+
+
+def _reaches(way: Mapping[str, Any]) -> bool:
+    """The same as the host asks: what does not answer the host either says nothing about this network."""
+    if way["kind"] == "ping":
+        return pings.ping(way["address"], 3.0).milliseconds is not None
+    deadline = time.monotonic() + 3.0
+    while time.monotonic() < deadline:
+        if lookups.answers_dns(way["address"], way["name"], 1.0):
+            return True
+    return False

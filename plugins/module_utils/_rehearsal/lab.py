@@ -1,0 +1,131 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is rehearsed: the parts of the lab model that an installation depends on."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+PORT = 6180
+"""Where the installer's bootstrap VM serves images over HTTP."""
+WAYS_OUT = ("nat", "route", "open")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """As the lab model has it. Dictionaries are the model's own."""
+
+    name: str
+    domain: str
+    bridge: str
+    networks: Sequence[Mapping[str, Any]]
+    vips: Mapping[str, Sequence[str]]
+    bootstrap: Mapping[str, Any]
+    nodes: Sequence[Mapping[str, Any]]
+    protocol: str
+    tls: bool
+    veth_pairs: Sequence[Mapping[str, Any]] = ()
+    provisioning: Mapping[str, Any] | None = None
+    """The bootstrap VM's part in the provisioning network."""
+    endpoints: Sequence[Mapping[str, Any]] = ()
+    """Where the BMCs listen."""
+    ntp_servers: Sequence[str] = ()
+
+    @property
+    def machine_network(self) -> Mapping[str, Any]:
+        return next(network for network in self.networks if network["role"] == "machine")
+
+    @property
+    def provisioning_network(self) -> Mapping[str, Any] | None:
+        return next((network for network in self.networks if network["role"] == "provisioning"), None)
+
+    @property
+    def families(self) -> list[str]:
+        return [address["family"] for address in self.machine_network["addresses"]]
+
+    @property
+    def gateways(self) -> list[str]:
+        """The host's addresses in the machine network: name servers and, if there is a way out, routers."""
+        return [address["gateway"] for address in self.machine_network["addresses"]]
+
+    @property
+    def bootstrap_gateways(self) -> list[str]:
+        """Of the families that the bootstrap VM has: with a static address, those of what it is told."""
+        if self.bootstrap["mode"] != "static":
+            return self.gateways
+        told = {":" in ip for ip in self.bootstrap["ips"]}
+        return [gateway for gateway in self.gateways if (":" in gateway) in told]
+
+    @property
+    def bootstrap_families(self) -> list[str]:
+        return ["ipv6" if ":" in gateway else "ipv4" for gateway in self.bootstrap_gateways]
+
+    @property
+    def has_way_out(self) -> bool:
+        return self.machine_network["forward"] in WAYS_OUT
+
+    @property
+    def boots_by_network(self) -> bool:
+        return self.protocol != "redfish-virtualmedia"
+
+    @property
+    def all_vips(self) -> list[str]:
+        return list(dict.fromkeys([*self.vips["api"], *self.vips["ingress"]]))
+
+    @property
+    def urls(self) -> list[str]:
+        return [url_of(address) for address in self.vips["api"]]
+
+    @property
+    def bootstrap_domain(self) -> str:
+        """As the installer calls its own, but for the five letters by which it tells its clusters apart."""
+        return f"{self.name}-rehearsal-bootstrap"
+
+    def names(self) -> dict[str, list[str]]:
+        """All names that an installation asks for, with their addresses."""
+        found: dict[str, list[str]] = {}
+        for host in self.machine_network["dns"]["hosts"]:
+            for name in host["names"]:
+                found.setdefault(name, []).append(host["ip"])
+        for wildcard in self.machine_network["dns"]["wildcards"]:
+            found.setdefault(f"rehearsal.{wildcard['domain']}", []).append(wildcard["ip"])
+        return {name: sorted(addresses) for name, addresses in found.items()}
+
+    def reverse_names(self) -> dict[str, str]:
+        return {host["ip"]: host["names"][0] for host in self.machine_network["dns"]["hosts"]}
+
+    def bootstrap_places(self) -> list[tuple[str, str]]:
+        """Between which addresses, both included, the bootstrap VM's are; one pair for each family."""
+        if self.bootstrap["mode"] != "pool":
+            return [(address, address) for address in self.bootstrap["ips"]]
+        return [(pool["start"], pool["end"]) for pool in self._bootstrap_pools()]
+
+    def bootstrap_routes(self) -> list[str]:
+        """Classless static routes that come with its pool."""
+        pools = self._bootstrap_pools() if self.bootstrap["mode"] == "pool" else ()
+        return [f"{route['to']} via {route['via']}" for pool in pools for route in pool["static_routes"]]
+
+    def _bootstrap_pools(self) -> Iterator[Mapping[str, Any]]:
+        return (pool for pool in self.machine_network["dhcp"]["pools"] if is_bootstrap_prefix(pool["mac_prefix"]))
+
+    def node(self, name: str) -> Mapping[str, Any]:
+        return next(node for node in self.nodes if node["name"] == name)
+
+
+def is_bootstrap_prefix(prefix: str) -> bool:
+    return prefix.lower() == "52:54:00"
+
+
+def url_of(address: str) -> str:
+    return f"http://[{address}]:{PORT}" if ":" in address else f"http://{address}:{PORT}"
+
+
+def is_between(address: str, start: str, end: str) -> bool:
+    here, first, last = (ipaddress.ip_address(each) for each in (address, start, end))
+    return here.version == first.version and first.packed <= here.packed <= last.packed

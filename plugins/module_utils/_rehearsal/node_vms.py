@@ -1,0 +1,198 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes' VMs as a rehearsal finds them and leaves them: off, with blank disks and the NVRAM that they had."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, vm_host
+
+try:
+    import libvirt
+    from lxml import etree
+except ImportError:  # connect() has said so by the time that anything here runs
+    libvirt = None
+    etree = None  # type: ignore[assignment]  # mypy takes the name for the module alone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SIGNATURE_AT, SIGNATURE = 32768 + 40, b"NOMETAL"
+"""The name of the image's ISO 9660 file system: on a disk that a rehearsal has written, it comes first."""
+HEAD_BYTES = 65536
+BLANK, OURS, SYSTEM = "blank", "rehearsal", "system"
+
+
+@dataclass(frozen=True)
+class Start:
+    """How libvirt has started a VM."""
+
+    order: list[str]
+    """Kinds of devices, `disk`, `cdrom` or `interface`: the first boots first."""
+    medium: str
+    """The file in its drive."""
+    unplugged: list[str]
+    """MAC addresses of cards whose cable is not in."""
+    read_only: list[str]
+    """Disks that it cannot write to."""
+
+
+@dataclass(frozen=True)
+class NodeVm:
+    """What there is to know of a node before it is touched."""
+
+    name: str
+    vm_name: str
+    running: bool
+    medium: str
+    """The file in its drive."""
+    nvram: str
+    macs: list[str]
+    disks: dict[str, str] = field(default_factory=dict)
+    """By path, what is on it."""
+
+    @property
+    def has_system(self) -> bool:
+        return SYSTEM in self.disks.values()
+
+    @property
+    def in_use(self) -> str:
+        """Why it is not to be touched; empty when it may be."""
+        if self.has_system:
+            return "carries an installed system"
+        if self.running:
+            return "is switched on"
+        return "has a medium in its drive" if self.medium else ""
+
+
+def start_of(connection: Any, vm_name: str) -> Start | None:
+    """None: it is off."""
+    try:
+        domain = connection.lookupByName(vm_name)
+        root = domain_xml.parsed(domain.XMLDesc()) if domain.isActive() else None
+    except libvirt.libvirtError:
+        return None
+    return None if root is None else _start(root)
+
+
+def _start(root: Any) -> Start:
+    numbered = {int(boot.get("order")): boot.getparent() for boot in root.iterfind("devices/*/boot")}
+    down = root.iterfind("devices/interface/link[@state='down']/../mac")
+    return Start(
+        order=[numbered[number].get("device", "interface") for number in sorted(numbered)],
+        medium=_medium(root),
+        unplugged=[mac.get("address") for mac in down],
+        read_only=[target.get("dev") for target in root.iterfind("devices/disk[@device='disk']/readonly/../target")],
+    )
+
+
+def _medium(root: Any) -> str:
+    target = domain_xml.cdrom_of(root)
+    source = None if target is None else target.getparent().find("source")
+    return "" if source is None else source.get("file", "")
+
+
+def look(connection: Any, nodes: Iterable[dict[str, Any]]) -> list[NodeVm]:
+    """Of those that are there."""
+    there = {domain.name(): domain for domain in connection.listAllDomains()}
+    return [_node_vm(node["name"], there[node["vm_name"]]) for node in nodes if node["vm_name"] in there]
+
+
+def _node_vm(name: str, domain: Any) -> NodeVm:
+    root = domain_xml.parsed(domain.XMLDesc() if domain.isActive() else vm_host.saved_xml(domain))
+    nvram = domain_xml.parsed(vm_host.saved_xml(domain)).findtext("os/nvram", default="")
+    files = [source.get("file", "") for source in root.iterfind("devices/disk[@device='disk']/source")]
+    return NodeVm(
+        name=name,
+        vm_name=domain.name(),
+        running=bool(domain.isActive()),
+        medium=_medium(root),
+        nvram=nvram,
+        macs=domain_xml.macs_of(root),
+        disks={path: content(path) for path in files if path},
+    )
+
+
+def content(path: str) -> str:
+    """What a disk holds, also while its VM runs."""
+    found = json.loads(run("qemu-img", "map", "--force-share", "--output=json", path))
+    if not any(part["data"] and not part["zero"] for part in found):
+        return BLANK
+    with tempfile.NamedTemporaryFile() as head:
+        kind = _format(path)
+        run(
+            "qemu-img",
+            "dd",
+            "-U",
+            "-f",
+            kind,
+            "-O",
+            "raw",
+            f"bs={HEAD_BYTES}",
+            "count=1",
+            f"if={path}",
+            f"of={head.name}",
+        )
+        data = Path(head.name).read_bytes()
+    return OURS if data[SIGNATURE_AT : SIGNATURE_AT + len(SIGNATURE)] == SIGNATURE else SYSTEM
+
+
+def _format(path: str) -> str:
+    return str(_info(path)["format"])
+
+
+def _info(path: str) -> dict[str, Any]:
+    return json.loads(run("qemu-img", "info", "--force-share", "--output=json", path))
+
+
+def make_blank(path: str) -> None:
+    """In place: the file keeps its owner, its mode, and the note whose disk it is."""
+    info = _info(path)
+    if info["format"] == "raw":
+        with Path(path).open("r+b") as file:
+            file.truncate(0)
+            file.truncate(info["virtual-size"])
+    else:
+        run("qemu-img", "create", "-q", "-f", info["format"], path, str(info["virtual-size"]))
+
+
+def empty_drive(connection: Any, vm_name: str) -> None:
+    """What its BMC does, in place of a BMC that does not."""
+    domain = connection.lookupByName(vm_name)
+    drive = domain_xml.cdrom_of(domain_xml.parsed(vm_host.saved_xml(domain))).getparent()
+    drive.remove(drive.find("source"))
+    domain.updateDeviceFlags(etree.tostring(drive, encoding="unicode"), libvirt.VIR_DOMAIN_AFFECT_CONFIG)
+
+
+def switch_off(connection: Any, vm_name: str) -> None:
+    with suppress(libvirt.libvirtError):  # it is off, or goes off by itself meanwhile
+        connection.lookupByName(vm_name).destroy()
+
+
+class NvramKeeper:
+    """The NVRAM of VMs from before the rehearsal: what their firmware notes meanwhile is nobody's business."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def keep(self, vm: NodeVm) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if vm.nvram and Path(vm.nvram).exists():
+            shutil.copy2(vm.nvram, self._directory / vm.vm_name)
+
+    def put_back(self, vm: NodeVm) -> None:
+        kept = self._directory / vm.vm_name
+        if vm.nvram and kept.exists():
+            with Path(vm.nvram).open("wb") as file:  # owner and label stay
+                file.write(kept.read_bytes())
+        elif vm.nvram:
+            Path(vm.nvram).unlink(missing_ok=True)

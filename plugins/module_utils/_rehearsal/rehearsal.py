@@ -1,0 +1,209 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One rehearsal from its beginning to its report."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
+    causes,
+    evidence,
+    host_view,
+    judge_bootstrap,
+    judge_node,
+    page,
+    picture,
+    stage,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import Diary
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, FAILED, Check, Story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+
+RUNS = Path("/run/nometal/rehearsal")
+LABS = Path("/var/lib/nometal/labs")
+TAKEOVER_SECONDS = 60
+
+
+@contextmanager
+def alone(lab: str) -> Iterator[None]:
+    """A rehearsal that still runs, because its controller was lost, is ended: it clears up first."""
+    directory = RUNS / lab
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("a+", encoding="ascii") as lock:
+        _take(lock)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _take(lock: Any) -> None:
+    deadline = time.monotonic() + TAKEOVER_SECONDS
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _ask_to_end(lock)
+        if time.monotonic() > deadline:
+            raise OperatorError(f"Another rehearsal of this lab does not end, process {_holder(lock)}: end it.")
+        time.sleep(0.5)
+
+
+def _ask_to_end(lock: Any) -> None:
+    with suppress(ProcessLookupError, ValueError):
+        os.kill(int(_holder(lock)), signal.SIGTERM)
+
+
+def _holder(lock: Any) -> str:
+    lock.seek(0)
+    return lock.read().strip()
+
+
+def end_on_signal() -> None:
+    """So that what is to be cleared is cleared."""
+
+    def end(_number: int, _frame: Any) -> None:
+        raise SystemExit(1)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+
+
+def rehearse(lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot: bool) -> dict[str, Any]:
+    """Returns the report; it is also kept on the host."""
+    diary = Diary(RUNS / lab.name / "events.jsonl")
+    began = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    scene = stage.Stage(lab, places, connection)
+    if scene.is_dirty:
+        diary.note("host", "clears away what a killed rehearsal has left")
+        scene.as_noted.clear()
+    missing, in_use = scene.obstacles()
+    if missing:
+        raise OperatorError(f"Nothing was rehearsed: {', '.join(missing)}. playbooks/nodes.yml makes the VMs.")
+    if in_use:
+        return {**_nothing(lab, began, diary), "ok": True, "in_use": in_use}
+    story, seen = Story(), _Seen(lab, connection, scene)
+    checks = list(host_view.checks(lab))
+    try:
+        hindrance = seen.hindrance(checks)
+        if hindrance:
+            story.stop(hindrance)
+        else:
+            scene.play(story, diary, seen.take_picture)
+        checks += judged(lab, story, can_secure_boot=can_secure_boot)
+        checks = seen.explain(story, checks)
+    finally:
+        diary.note("host", "clears away")
+        scene.clear()
+    report = {
+        **_nothing(lab, began, diary),
+        "ok": all(check.state != FAILED for check in checks),
+        "checks": [asdict(check) for check in checks],
+        "consoles": seen.consoles,
+        "picture": seen.picture,
+    }
+    return {**report, "page": keep(lab.name, report)}
+
+
+def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Check]:
+    checks = list(judge_bootstrap.judge(lab, story))
+    if "virtual addresses" in story.host:
+        checks.append(story.host["virtual addresses"])
+    for node in lab.nodes:
+        checks += judge_node.judge(lab, node, story, can_secure_boot=can_secure_boot)
+    if not story.finished and ("network" in story.seen or story.broken):
+        seen = story.broken or "it fell silent"
+        checks.append(Check("comes to its end", BOOTSTRAP, FAILED, "it drives all nodes to the end", seen))
+    return checks
+
+
+class _Seen:
+    """What there is to see on the host while everything runs."""
+
+    def __init__(self, lab: Lab, connection: Any, scene: stage.Stage) -> None:
+        self._lab, self._connection, self._scene = lab, connection, scene
+        self.picture: dict[str, Any] = {}
+        self.consoles: dict[str, list[str]] = {}
+
+    def take_picture(self) -> None:
+        lab = self._lab
+        scene = picture.Scene(
+            networks=lab.networks,
+            bridges=[lab.bridge],
+            veth_pairs=lab.veth_pairs,
+            vms={BOOTSTRAP: lab.bootstrap_domain, **{node["name"]: node["vm_name"] for node in lab.nodes}},
+            endpoints=lab.endpoints,
+        )
+        self.picture = picture.read(self._connection, scene)
+
+    def hindrance(self, checks: list[Check]) -> str:
+        """Where the installer would stop at once and it is plain why, nobody needs to wait for the rest."""
+        if all(check.state != FAILED for check in checks):
+            return ""
+        return causes.no_path(self._lab, evidence.of_path(self._connection))
+
+    def explain(self, story: Story, checks: list[Check]) -> list[Check]:
+        if not self.picture:
+            self.take_picture()
+        if all(check.state != FAILED for check in checks):
+            return checks
+        self.consoles = self._scene.consoles({check.who for check in checks if check.state == FAILED})
+        found = evidence.gather(self._connection, self._lab)
+        return causes.explained(self._lab, found.with_story(story), checks)
+
+
+def _nothing(lab: Lab, began: str, diary: Diary) -> dict[str, Any]:
+    return {
+        "lab": lab.name,
+        "domain": lab.domain,
+        "began": began,
+        "seconds": diary.seconds,
+        "stages": diary.stages(),
+        "checks": [],
+        "consoles": {},
+        "picture": {},
+        "in_use": [],
+        "page": "",
+    }
+
+
+def keep(lab: str, report: dict[str, Any]) -> str:
+    """Where the lab is registered; its teardown takes that away."""
+    directory = LABS / lab
+    if not directory.is_dir():
+        return ""
+    files.write_whole(directory / "rehearsal.json", json.dumps(report, indent=2) + "\n", 0o644)
+    files.write_whole(directory / "rehearsal.html", page.page(report), 0o644)
+    return str(directory / "rehearsal.html")
+
+
+def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) -> list[str]:
+    """What a killed rehearsal has left, and what others have left behind that watched it."""
+    scene = stage.Stage(lab, places, connection)
+    running = RUNS / lab.name
+    if not scene.is_dirty and not running.exists():
+        return []
+    if not check_mode:
+        with alone(lab.name):
+            scene.as_noted.clear()
+        shutil.rmtree(running, ignore_errors=True)
+        files.remove_empty(RUNS)
+    return [f"clear {lab.name}"]

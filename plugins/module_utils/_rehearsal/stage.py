@@ -1,0 +1,246 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playing a rehearsal, and undoing it: whatever happens, the lab is left as it was found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
+    bootstrap_vm,
+    evidence,
+    host_view,
+    leases,
+    node_vms,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.redfish import BmcFailed, Redfish
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import Diary, Line
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import NodeVm, NvramKeeper
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import (
+    Secrets,
+    Surroundings,
+    is_our_medium,
+    script,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, Story
+
+try:
+    import libvirt
+except ImportError:  # connect() has said so by the time that anything here runs
+    libvirt = None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+FIRST_WORD_SECONDS = 90
+LOOKS, SETTLE_SECONDS = 2, 0.5
+"""What BMCs were told just before the bootstrap VM went may take a moment."""
+NODE_STAGES = 5
+"""Each of which may take as long as the script says."""
+STARTS = ("boots from its medium", "boots from its disk")
+"""States of nodes that have just been switched on; checks are called like them."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where on the host things are."""
+
+    image: Path
+    bmc_home: Path = Path("/var/lib/nometal/bmc")
+    home: Path = Path("/var/lib/nometal/rehearsal")
+
+
+class Stage:
+    """One lab on its host, on which rehearsals are played."""
+
+    def __init__(self, lab: Lab, places: Places, connection: Any) -> None:
+        self._lab = lab
+        self._places = places
+        self._connection = connection
+        self._home = places.home / lab.name
+        self._journal = self._home / "journal.json"
+        self._nvram = NvramKeeper(self._home / "nvram")
+
+    # What is there
+
+    def nodes(self) -> list[NodeVm]:
+        return node_vms.look(self._connection, [dict(node) for node in self._lab.nodes])
+
+    def obstacles(self) -> tuple[list[str], list[str]]:
+        """Nodes that are missing, and nodes that are in use: nothing of theirs is touched."""
+        found = self.nodes()
+        there = {vm.name for vm in found}
+        missing = [f"{node['name']} has no VM" for node in self._lab.nodes if node["name"] not in there]
+        return missing, [f"{vm.name} {vm.in_use}" for vm in found if vm.in_use]
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether an earlier rehearsal was killed."""
+        return self._journal.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
+
+    @property
+    def as_noted(self) -> Stage:
+        """Of the lab as it was specified when a rehearsal of it was killed."""
+        try:
+            noted = Lab(**json.loads(self._journal.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return self
+        return Stage(noted, self._places, self._connection)
+
+    def consoles(self, whose: set[str]) -> dict[str, list[str]]:
+        logs = {node["name"]: evidence.CONSOLES / f"{node['vm_name']}-console.log" for node in self._lab.nodes}
+        logs[BOOTSTRAP] = evidence.CONSOLES / f"{self._lab.bootstrap_domain}-serial0.log"
+        told = {who: evidence.console(path) for who, path in logs.items() if who in whose}
+        return {who: lines for who, lines in told.items() if lines}
+
+    # Undoing
+
+    def clear(self) -> None:
+        """Undoes a rehearsal that has ended or was killed. Nodes with a system are left alone."""
+        macs = bootstrap_vm.macs(self._connection, self._lab.bootstrap_domain)
+        bootstrap_vm.remove(self._connection, self._lab.bootstrap_domain)
+        for _look in range(LOOKS if self._journal.exists() else 0):
+            touched = [vm for vm in self.nodes() if not vm.has_system]
+            for vm in touched:
+                self._clear_node(vm)
+            macs += [mac for vm in touched for mac in vm.macs]
+            time.sleep(SETTLE_SECONDS)
+        for network in self._lab.networks:
+            leases.release(self._connection, network["name"], macs)
+        shutil.rmtree(self._home, ignore_errors=True)
+        with suppress(OSError):  # other labs have theirs there
+            self._home.parent.rmdir()
+
+    def _clear_node(self, vm: NodeVm) -> None:
+        if vm.running:
+            node_vms.switch_off(self._connection, vm.vm_name)
+        self._clear_bmc(vm)
+        for path, content in vm.disks.items():
+            if content == node_vms.OURS:
+                node_vms.make_blank(path)
+        self._nvram.put_back(vm)
+
+    def _clear_bmc(self, vm: NodeVm) -> None:
+        """By its BMC, which has medium and boot order, unless that is out of order."""
+        is_ours = bool(vm.medium) and _is_ours(vm.medium)
+        with suppress(BmcFailed, OSError, KeyError, OperatorError):
+            bmc = self._bmc(vm)
+            if is_ours and is_our_medium(self._lab.name, bmc.medium()):
+                bmc.eject()
+            bmc.forget_overrides()
+        if is_ours and any(left.medium for left in self.nodes() if left.name == vm.name):
+            node_vms.empty_drive(self._connection, vm.vm_name)
+
+    def _bmc(self, vm: NodeVm) -> Redfish:
+        node = self._lab.node(vm.name)
+        whole = script(self._lab, "", ("",), self._secrets(), Surroundings())
+        told = next(entry["bmc"] for entry in whole["nodes"] if entry["name"] == node["name"])
+        return Redfish(told, "")
+
+    def _secrets(self) -> Secrets:
+        own = self._places.bmc_home / self._lab.name
+        logins = credentials.read(own / "credentials.json")
+        if not logins:
+            raise OperatorError(f"{own}/credentials.json is not there: playbooks/bmc.yml gives the VMs their BMCs.")
+        ca = own / "tls/ca.pem"
+        return Secrets(
+            logins={name: {"username": login.username, "password": login.password} for name, login in logins.items()},
+            ca=ca.read_text(encoding="ascii") if self._lab.tls and ca.exists() else "",
+        )
+
+    # Playing
+
+    def play(self, story: Story, diary: Diary, watch: Callable[[], None]) -> None:
+        """Watch is called once everything runs. What goes wrong in the guests is told in the story."""
+        secrets = self._secrets()
+        self._note_touched()
+        play = token_hex(4)
+        vm = self._bootstrap_vm()
+        diary.note(BOOTSTRAP, "boots")
+        try:
+            line = Line(bootstrap_vm.start(self._connection, vm, self._places.image))
+        except libvirt.libvirtError as error:
+            story.host["boots"] = str(error)
+            story.stop("the bootstrap VM cannot be started")
+            return
+        try:
+            strangers = host_view.strangers(self._connection, self._lab)
+            told = script(self._lab, play, vm.macs, secrets, Surroundings(strangers, host_view.outside(self._lab)))
+            line.tell(told)
+            self._listen(line, story, diary, told, watch)
+        finally:
+            line.close()
+
+    def _note_touched(self) -> None:
+        self._home.mkdir(parents=True, exist_ok=True)
+        for vm in self.nodes():
+            self._nvram.keep(vm)
+        files.write_whole(self._journal, json.dumps(asdict(self._lab)), 0o600)
+
+    def _bootstrap_vm(self) -> BootstrapVm:
+        lab = self._lab
+        provisioning = [lab.provisioning_network["bridge"]] if lab.provisioning_network else []
+        first = lab.bootstrap["mac"] or bootstrap_vm.random_mac()
+        return BootstrapVm(
+            name=lab.bootstrap_domain,
+            owner=lab.name,
+            domain_type=bootstrap_vm.domain_type(self._connection, [node["vm_name"] for node in lab.nodes]),
+            uefi=any(node["firmware"] != "bios" for node in lab.nodes),
+            macs=[first, *(bootstrap_vm.random_mac() for _bridge in provisioning)],
+            bridges=[lab.bridge, *provisioning],
+        )
+
+    def _listen(self, line: Line, story: Story, diary: Diary, told: dict[str, Any], watch: Callable[[], None]) -> None:
+        heard, watched = False, False
+        deadline = time.monotonic() + FIRST_WORD_SECONDS
+        for event in line.events(deadline + told["seconds"] * NODE_STAGES):
+            if not heard and not event and time.monotonic() > deadline:
+                return
+            heard = heard or bool(event)
+            self._note(event, story, diary, told["play"])
+            watched = watched or self._watched(event, watch)
+            if story.finished or story.broken:
+                return
+
+    def _note(self, event: dict[str, Any], story: Story, diary: Diary, play: str) -> None:
+        story.add(event)
+        if event.get("event") == "state":
+            diary.note(event["who"], event["state"])
+            self._note_start(event["who"], event["state"], story)
+        elif event.get("event") == "step" and not event["ok"]:
+            diary.note(event["who"], f"{event['step']}: {event['said']}", trouble=True)
+        elif event.get("topic") == "clocks":
+            story.host["clock"] = host_view.clock()
+        elif event.get("topic") == "taken":
+            story.host["virtual addresses"] = host_view.virtual_addresses(self._lab, play)
+
+    def _note_start(self, who: str, state: str, story: Story) -> None:
+        if state in STARTS and who != BOOTSTRAP:
+            vm_name = self._lab.node(who)["vm_name"]
+            story.host.setdefault("starts", {})[who, state] = node_vms.start_of(self._connection, vm_name)
+
+    @staticmethod
+    def _watched(event: dict[str, Any], watch: Callable[[], None]) -> bool:
+        """When the first node looks around, everything runs and is there to be seen."""
+        if event.get("event") == "report" and event["place"] == "medium":
+            watch()
+            return True
+        return False
+
+
+def _is_ours(medium: str) -> bool:
+    return not Path(medium).exists() or node_vms.content(medium) == node_vms.OURS

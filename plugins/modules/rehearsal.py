@@ -1,0 +1,256 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rehearsal
+short_description: Every step of an IPI installation, with stand-ins, on a lab as it stands
+version_added: 0.1.0
+description:
+  - Plays the parts of the OpenShift installer, of its bootstrap VM and of Ironic, with guests so small that they run
+    anywhere, on the lab's real bridges and through its real BMCs, and tells what an installation would have met.
+  - The lab is left as it was found, also when the rehearsal fails. One that was killed is cleared away by the next, or
+    with O(state=absent).
+  - Nodes that are in use are not touched. A node is in use when it is switched on, when its disk carries anything, or
+    when a medium is in its drive.
+  - It takes a minute or more. M(nometal.ipi.follow) shows how far it is.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.libvirt
+attributes:
+  check_mode:
+    support: full
+    description: Nothing is played in check mode; what O(state=absent) would clear away is told.
+options:
+  lab:
+    description: Name of the lab.
+    type: str
+    required: true
+  state:
+    description: Whether to play it, or to clear away what a killed one has left.
+    type: str
+    choices: [played, absent]
+    default: played
+  image:
+    description: Path of the guests' image, which M(nometal.ipi.rehearsal_image) makes. Needed to play.
+    type: path
+  secure_boot:
+    description: Whether the image starts where secure boot is enforced, as M(nometal.ipi.rehearsal_image) tells.
+    type: bool
+    default: true
+  domain:
+    description: The lab's domain.
+    type: str
+    default: ""
+  bridge:
+    description: The bridge that the installer looks for.
+    type: str
+    default: baremetal
+  networks:
+    description: The lab's libvirt networks, as the lab model lists them.
+    type: list
+    elements: dict
+    default: []
+  veth_pairs:
+    description: The pairs that tie them to bridges, as the lab model lists them.
+    type: list
+    elements: dict
+    default: []
+  vips:
+    description: The cluster's virtual addresses, C(api) and C(ingress), a list each.
+    type: dict
+    default: {}
+  bootstrap:
+    description: How the bootstrap VM gets its address, as the lab model has it.
+    type: dict
+    default: {}
+  nodes:
+    description: The lab's nodes on this host, as the lab model lists them.
+    type: list
+    elements: dict
+    default: []
+  bmc:
+    description: How the nodes' BMCs are reached, as the lab model has it.
+    type: dict
+    default: {}
+  provisioning_network:
+    description: The installer's part in the network from which nodes boot, as the lab model has it; none without one.
+    type: dict
+  ntp_servers:
+    description: Time servers of the lab.
+    type: list
+    elements: str
+    default: []
+  bmc_home:
+    description: Directory of what labs' BMC services keep, as of M(nometal.ipi.redfish_emulator).
+    type: path
+    default: /var/lib/nometal/bmc
+"""
+
+EXAMPLES = r"""
+- name: Rehearse the installation
+  nometal.ipi.rehearsal:
+    lab: "{{ lab.name }}"
+    image: "{{ demo_image.path }}"
+    domain: "{{ lab.domain }}"
+    bridge: "{{ lab.bridge }}"
+    networks: "{{ lab.networks }}"
+    veth_pairs: "{{ lab.veth_pairs }}"
+    vips: "{{ lab.vips }}"
+    bootstrap: "{{ lab.bootstrap }}"
+    nodes: "{{ lab.nodes }}"
+    bmc: "{{ lab.bmc }}"
+  register: demo_rehearsal
+
+- name: Clear away what a killed rehearsal has left
+  nometal.ipi.rehearsal:
+    lab: demo
+    state: absent
+"""
+
+RETURN = r"""
+ok:
+  description: Whether all checks passed. The module itself succeeds also if they did not.
+  returned: when played
+  type: bool
+  sample: true
+seconds:
+  description: How long it took.
+  returned: when played
+  type: float
+  sample: 63.2
+table:
+  description: The checks, for people.
+  returned: when played
+  type: list
+  elements: str
+  sample: ["address   worker-0   ok   192.168.126.30"]
+checks:
+  description:
+    - Each check with C(check), C(who), C(state) (C(ok), C(failed) or C(skipped)), C(expected), C(seen) and C(advice).
+  returned: when played
+  type: list
+  elements: dict
+  sample:
+    - {check: address, who: worker-0, state: ok, expected: 192.168.126.30, seen: 192.168.126.30, advice: ""}
+stages:
+  description: Where the time went.
+  returned: when played
+  type: list
+  elements: dict
+  sample:
+    - {stage: "bootstrap: boots", seconds: 9.1}
+page:
+  description:
+    - Where the report lies on the host, as a page for browsers; beside it is C(rehearsal.json).
+    - Empty if the lab is not registered there.
+  returned: when played
+  type: str
+  sample: /var/lib/nometal/labs/demo/rehearsal.html
+in_use:
+  description: Nodes that are in use, and why. If there are any, nothing was played.
+  returned: when played
+  type: list
+  elements: str
+  sample: []
+steps:
+  description: What was cleared away, or in check mode would be.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: [clear demo]
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import rehearsal, table
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.stage import Places
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["played", "absent"], "default": "played"},
+    "image": {"type": "path"},
+    "secure_boot": {"type": "bool", "default": True},
+    "domain": {"type": "str", "default": ""},
+    "bridge": {"type": "str", "default": "baremetal"},
+    "networks": {"type": "list", "elements": "dict", "default": []},
+    "veth_pairs": {"type": "list", "elements": "dict", "default": []},
+    "vips": {"type": "dict", "default": {}},
+    "bootstrap": {"type": "dict", "default": {}},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+    "bmc": {"type": "dict", "default": {}},
+    "provisioning_network": {"type": "dict"},
+    "ntp_servers": {"type": "list", "elements": "str", "default": []},
+    "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def lab_from(params: dict[str, Any]) -> Lab:
+    return Lab(
+        name=params["lab"],
+        domain=params["domain"],
+        bridge=params["bridge"],
+        networks=params["networks"],
+        veth_pairs=[pair for pair in params["veth_pairs"] if pair["state"] == "present"],
+        vips=params["vips"],
+        bootstrap=params["bootstrap"],
+        nodes=params["nodes"],
+        protocol=params["bmc"].get("protocol", ""),
+        tls=params["bmc"].get("tls", True),
+        provisioning=params["provisioning_network"],
+        endpoints=params["bmc"].get("endpoints", []),
+        ntp_servers=params["ntp_servers"],
+    )
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    lab, places = lab_from(params), Places(Path(params["image"] or "/"), Path(params["bmc_home"]))
+    rehearsal.end_on_signal()
+    if params["state"] == "absent":
+        return removed(lab, places, params["libvirt_uri"], check_mode=check_mode)
+    if check_mode:
+        return {"changed": False}
+    with connect(params["libvirt_uri"]) as connection, rehearsal.alone(lab.name):
+        report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"])
+    return {
+        "changed": False,
+        **{key: report[key] for key in ("ok", "seconds", "checks", "stages", "in_use", "page")},
+        "table": table.lines(report["checks"]),
+    }
+
+
+def removed(lab: Lab, places: Places, uri: str, *, check_mode: bool) -> dict[str, Any]:
+    try:
+        with connect(uri) as connection:
+            steps = rehearsal.clear(lab, places, connection, check_mode=check_mode)
+    except NotThereYetError:  # nor was anything ever rehearsed
+        steps = []
+    return {"changed": bool(steps), "steps": steps}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS, required_if=[("state", "played", ["image"])], supports_check_mode=True
+    )
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

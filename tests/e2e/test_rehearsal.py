@@ -1,0 +1,159 @@
+"""The rehearsal on whole hosts: in all kinds of labs, on nodes that are in use, and killed at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import checkout, lab_host, modules, processes, rehearsal_lab, snapshot, stranger
+from support.checkout import run_playbook
+from support.failures import ending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.lab_host import LabHost
+    from support.snapshot import Snapshot
+
+MACHINES = {"cidr": "192.168.126.0/24"}
+BOTH = {**MACHINES, "cidr_v6": "fd2e:6f44:5dd8::/64"}
+PXE = {"mode": "managed", "cidr": "172.22.0.0/24"}
+ONE, TWO = ("worker-0",), ("control-plane-0", "worker-0")
+# `make lab` rehearses the shipped lab: UEFI, IPv4, a veth pair, an address of the pool.
+KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "secure boot, both families, direct, static": (
+        {
+            "firmware": "uefi-secure",
+            "machine_network": {**BOTH, "topology": "direct"},
+            "bootstrap": {"address": "static", "ip": "192.168.126.9"},
+        },
+        TWO,
+    ),
+    "BIOS, IPv6, reserved": (
+        {
+            "firmware": "bios",
+            "machine_network": {"cidr_v6": "fd2e:6f44:5dd8::/64"},
+            "bootstrap": {"address": "reserved", "ip": "fd2e:6f44:5dd8::9"},
+        },
+        ONE,
+    ),
+    "IPMI, BIOS, PXE": ({"firmware": "bios", "bmc": {"protocol": "ipmi"}, "provisioning_network": PXE}, ONE),
+    "Redfish, UEFI, PXE, unmanaged, isolated": (
+        {
+            "bmc": {"protocol": "redfish"},
+            "machine_network": {**MACHINES, "forward": "isolated"},
+            "provisioning_network": {**PXE, "mode": "unmanaged"},
+        },
+        ONE,
+    ),
+}
+STAGES = "host network nodes bmc"
+RUNNING = "/run/nometal/rehearsal/rehearsal"
+# The lab's own directories, and the route that the kernel gives a bridge when it first has carrier.
+ASIDE = ("files /var/lib/nometal*", "routes fe80::/64 dev baremetal*")
+
+
+@pytest.fixture
+def host() -> Iterator[LabHost]:
+    with lab_host.start(layer="prepared") as started:
+        stranger.use_libvirt(started)
+        yield started
+
+
+@pytest.mark.parametrize(("spec", "nodes"), KINDS.values(), ids=KINDS)
+def test_every_kind_of_lab_is_rehearsed(
+    host: LabHost, tmp_path: Path, spec: dict[str, Any], nodes: tuple[str, ...]
+) -> None:
+    inventory = checkout.inventory(host, tmp_path, **spec)
+    made = run_playbook(STAGES, inventory)
+    assert made.returncode == 0, ending(made.stdout)
+    before = settled(host)
+    result = rehearsal_lab.rehearse(inventory, nodes)
+    assert rehearsal_lab.checks(result) == {}, result["table"]
+    for node in nodes:
+        assert (node, "address from its disk") in rehearsal_lab.checks(result, "ok")
+    assert rehearsal_lab.left_behind(host, inventory) == []
+    assert changes(host, before) == ""
+
+
+def settled(host: LabHost) -> Snapshot:
+    """With what libvirt notes and starts by itself as soon as a VM is switched on."""
+    host.run("systemctl start virtlogd")
+    host.run("for pool in $(virsh pool-list --name); do virsh pool-refresh $pool; done")
+    return snapshot.take(host)
+
+
+def changes(host: LabHost, before: Snapshot) -> str:
+    """But for the note that a BMC makes of a VM when it first starts it."""
+    notes = "virsh metadata $vm urn:nometal:ipi:bmc --remove --config"
+    host.run(f"for vm in $(virsh list --all --name); do {notes}; done", check=False)
+    return snapshot.take(host).diff(before, without=ASIDE)
+
+
+def test_what_is_in_use_is_not_touched(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path, rehearsed=True)
+    made = run_playbook(STAGES, inventory)
+    assert made.returncode == 0, ending(made.stdout)
+    disk = "/var/lib/libvirt/images/nometal-rehearsal/rehearsal-worker-0-0.qcow2"
+    host.run("virsh start rehearsal-control-plane-0")
+    host.run(["qemu-io", "-c", "write -P 7 1M 64k", disk])
+    before = settled(host)
+
+    refused = run_playbook("rehearse", inventory)
+    assert refused.returncode != 0
+    assert "control-plane-0 is switched on; worker-0 carries an installed system" in refused.stdout
+    assert "control-plane-1" not in ending(refused.stdout).partition("nothing was touched")[2]
+    passed = run_playbook("site", inventory)
+    assert passed.returncode == 0, ending(passed.stdout)
+    assert "Not rehearsed, for nodes are in use: control-plane-0 is switched on" in passed.stdout
+    assert re.search(r"^hypervisor .* changed=0 ", passed.stdout, re.MULTILINE)
+
+    assert host.run("virsh domstate rehearsal-control-plane-0").stdout.strip() == "running"
+    assert "Pattern verification failed" not in host.run(["qemu-io", "-r", "-c", "read -P 7 1M 64k", disk]).stdout
+    assert changes(host, before) == ""
+
+
+def test_killed_at_any_moment_nothing_stays_and_the_next_one_is_well(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path, rehearsed=True, firmware="bios")
+    made = run_playbook(STAGES, inventory)
+    assert made.returncode == 0, ending(made.stdout)
+    before = settled(host)
+    for who, state in (("bootstrap", "boots"), ("worker-0", "boots from its medium")):
+        kill_when(host, inventory, who, state)
+        assert modules.run_on(inventory, "rehearsal", {"lab": "rehearsal", "state": "absent"})["changed"]
+        assert rehearsal_lab.left_behind(host, inventory) == []
+    kill_when(host, inventory, "worker-0", "boots from its disk")
+    assert "rehearsal-worker-0" in host.run("virsh list --name").stdout
+
+    done = run_playbook("rehearse", inventory)
+    assert done.returncode == 0, ending(done.stdout)
+    assert re.search(r"^hypervisor .* changed=0 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^\[ +\d+\.\d s\] worker-0 +has come up from its disk$", done.stdout, re.MULTILINE)
+    report = json.loads(host.read("/var/lib/nometal/labs/rehearsal/rehearsal.json"))
+    assert report["ok"]
+    assert host.read("/var/lib/nometal/labs/rehearsal/rehearsal.html").startswith("<!DOCTYPE html>")
+    assert rehearsal_lab.left_behind(host, inventory) == []
+    assert changes(host, before) == ""
+
+
+def kill_when(host: LabHost, inventory: Path, who: str, state: str) -> None:
+    """SIGKILL to the controller and to what it has left running on the host."""
+    controller = subprocess.Popen(
+        checkout.command("rehearse", inventory), cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+    )
+    wanted = f'"who": "{who}", "state": "{state}"'
+    deadline = time.monotonic() + 120
+    while wanted not in host.run(["cat", f"{RUNNING}/events.jsonl"], check=False).stdout:
+        assert time.monotonic() < deadline, f"{who} {state}"
+        time.sleep(0.3)
+    for process in (*processes.descendants(controller.pid), controller.pid):
+        os.kill(process, signal.SIGKILL)
+    controller.wait()
+    host.run(f"pkill -KILL -f '[a]nsible'; rm {RUNNING}/events.jsonl", check=False)

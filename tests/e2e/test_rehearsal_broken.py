@@ -1,0 +1,264 @@
+"""Labs that are really broken: the rehearsal names what is wrong, does not keep anybody waiting, and leaves no trace.
+
+Each test breaks a thing or a few that do not hide each other, rehearses with one node, and mends the lab.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import checkout, lab_host, rehearsal_lab
+from support.guest_lab import Lab
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from support.rehearsal_lab import Checks
+
+NODE, OTHER = "worker-0", "control-plane-0"
+VM = "rehearsal-worker-0"
+NETWORK = "nometal-rehearsal"
+SERVICE = "nometal-bmc-rehearsal"
+SOFTWARE = "/opt/nometal/bmc"
+WHERE = "import nometal_bmc; print(nometal_bmc.__path__[0])"
+CREDENTIALS = "/var/lib/nometal/bmc/rehearsal/credentials.json"
+DISK = "/var/lib/libvirt/images/nometal-rehearsal/rehearsal-worker-0-0.qcow2"
+API, GATEWAY = "192.168.126.5", "192.168.126.1"
+READ_ONLY = "<readonly/>"
+ROGUE = "192.168.126.66"
+POOL, OTHERS = 8, 20
+"""Addresses for bootstrap VMs, and for everybody else."""
+USED_UP = f"is used up: its {POOL} addresses are leased to 52:54:00:99:00:00"
+AGENT = checkout.ROOT / "plugins/module_utils/_rehearsal/agent"
+# A machine on the installer's bridge that is none of the lab's.
+NEIGHBOUR = """
+ip netns add neighbour
+ip link add eth0 netns neighbour type veth peer name neighbour
+ip link set neighbour master baremetal up
+ip -n neighbour link set eth0 up
+ip -n neighbour addr add "$1"/24 dev eth0
+"""
+DHCP_SERVER = [
+    *("systemd-run", "--quiet", "--collect", "--unit=rogue", "ip", "netns", "exec", "neighbour"),
+    *("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--port=0", "--pid-file="),
+    *("--interface=eth0", "--dhcp-range=192.168.126.200,192.168.126.210", "--dhcp-leasefile=/run/rogue.leases"),
+]
+TAKE_LEASES = """
+import sys
+sys.path.insert(0, "/root/guest")
+from agent import dhcp4
+for number in range(int(sys.argv[1])):
+    assert dhcp4.ask("eth0", f"52:54:00:99:00:{number:02x}", 5.0)[0]
+"""
+# As releases of BMC emulators had it: what is done once is done for ever, and what is ejected stays in.
+DISOBEDIENT = {
+    "boot.py": """
+_put = put
+use_up = lambda *_words: None
+def put(root, override):
+    if override.target != "Hdd":
+        _put(root, override)
+""",
+    "media.py": """
+_disc = Media.disc
+def _eject(self, uuid):
+    self._turns[uuid] = "ejected"
+Media.eject = _eject
+Media.disc = lambda self, uuid: None if self._turns.get(uuid) == "ejected" else _disc(self, uuid)
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab_host.start() as host:
+        lab = Lab(host, tmp_path_factory.mktemp("lab"))
+        lab.specify(firmware="bios")
+        lab.play("host network nodes bmc")
+        yield lab
+
+
+@pytest.fixture
+def lab(made: Lab) -> Iterator[Lab]:
+    yield made
+    assert rehearsal_lab.left_behind(made.host, made.inventory) == []
+
+
+@contextmanager
+def mended_by(lab: Lab, playbooks: str) -> Iterator[None]:
+    """As the advice says."""
+    try:
+        yield
+    finally:
+        lab.play(playbooks)
+
+
+def rehearse(lab: Lab, nodes: Collection[str] = (NODE,)) -> Checks:
+    """What failed."""
+    result = rehearsal_lab.rehearse(lab.inventory, nodes)
+    assert not result["ok"]
+    return rehearsal_lab.checks(result)
+
+
+@contextmanager
+def neighbour(lab: Lab, address: str) -> Iterator[str]:
+    """Its MAC address."""
+    lab.host.run(["sh", "-ec", NEIGHBOUR, "-", address])
+    [link] = json.loads(lab.host.run("ip -json -n neighbour link show eth0").stdout)
+    try:
+        yield link["address"]
+    finally:
+        lab.host.run("ip netns del neighbour")
+
+
+@contextmanager
+def leases_taken(lab: Lab, number: int) -> Iterator[None]:
+    lab.host.copy_tree(AGENT, "/root/guest/agent")
+    with neighbour(lab, ROGUE):
+        lab.host.run(["ip", "netns", "exec", "neighbour", "python3", "-Ic", TAKE_LEASES, str(number)])
+    try:
+        yield
+    finally:
+        shown = lab.host.run(f"virsh net-dhcp-leases {NETWORK}").stdout
+        for mac, address in re.findall(r"(52:54:00:99\S+) +ipv4 +([\d.]+)/", shown):
+            lab.host.run(["dhcp_release", "nm-rehearsal", address, mac])
+
+
+@contextmanager
+def rule(lab: Lab, chain: str, text: str) -> Iterator[None]:
+    lab.host.run(f"iptables -I {chain} {text}")
+    try:
+        yield
+    finally:
+        lab.host.run(f"iptables -D {chain} {text}")
+
+
+def edit_vm(lab: Lab, *changes: tuple[str, str]) -> None:
+    """As with `virsh edit`."""
+    text = lab.host.run(["virsh", "dumpxml", "--inactive", VM]).stdout
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    lab.host.run(["virsh", "define", "/dev/stdin"], input=text)
+
+
+def node(lab: Lab) -> dict[str, Any]:
+    return next(node for node in lab.model["nodes"] if node["name"] == NODE)
+
+
+def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab) -> None:
+    with mended_by(lab, "network"):
+        lab.host.run("ip link set nmb-rehearsal down")
+        failed = rehearse(lab)
+        assert "Link nmb-rehearsal is down" in failed["host", "installer's bridge"]["advice"]
+        assert "bootstrap" not in {who for who, _check in failed}
+
+
+def test_a_network_that_is_stopped_ends_it_before_anything_is_started(lab: Lab) -> None:
+    with mended_by(lab, "network"):
+        lab.host.run(["virsh", "net-destroy", NETWORK])
+        failed = rehearse(lab)
+        assert {who for who, _check in failed} == {"host"}
+        for check in failed.values():
+            assert f"libvirt network {NETWORK} is not running" in check["advice"]
+
+
+def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(lab: Lab) -> None:
+    with mended_by(lab, "network"):
+        lab.host.run(f"virsh net-update {NETWORK} delete dns-host \"<host ip='{API}'/>\" --live --config")
+        lab.host.run("ip link set nmb-rehearsal mtu 1400")
+        with neighbour(lab, ROGUE) as mac:
+            lab.host.run(DHCP_SERVER)
+            failed = rehearse(lab)
+            lab.host.run("systemctl stop rogue")
+        names = {("host", "names on the host"), ("bootstrap", "names"), ("bootstrap", "reverse names")}
+        assert set(failed) == {*names, ("bootstrap", "DHCP servers"), ("bootstrap", "full-size frames")}
+        for name in names:
+            assert f"{NETWORK} has no DNS record of api" in failed[name]["advice"]
+        assert f"A second DHCP server, {ROGUE} ({mac})" in failed["bootstrap", "DHCP servers"]["advice"]
+        assert "MTU of nmb-rehearsal is 1400" in failed["bootstrap", "full-size frames"]["advice"]
+
+
+def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab) -> None:
+    with leases_taken(lab, POOL + OTHERS):
+        failed = rehearse(lab)
+    assert set(failed) == {("bootstrap", "address"), ("bootstrap", "DHCP servers")}
+    for check in failed.values():
+        assert USED_UP in check["advice"]
+
+
+def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named(lab: Lab) -> None:
+    with mended_by(lab, "bmc"), leases_taken(lab, POOL), neighbour(lab, API) as mac:
+        lab.host.run(["systemctl", "stop", SERVICE])
+        failed = rehearse(lab)
+    assert set(failed) == {("bootstrap", "address"), ("bootstrap", "virtual addresses free"), (NODE, "BMC answers")}
+    assert USED_UP in failed["bootstrap", "address"]["advice"]
+    assert f"It is {API} ({mac})" in failed["bootstrap", "virtual addresses free"]["advice"]
+    assert f"service {SERVICE} does not run" in failed[NODE, "BMC answers"]["advice"]
+
+
+def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab) -> None:
+    lab.host.run("iptables -t nat -F LIBVIRT_PRT")
+    with rule(lab, "INPUT", "-i nm-rehearsal -p tcp --dport 8000 -j DROP"):
+        failed = rehearse(lab)
+    assert set(failed) == {("bootstrap", "way out"), (NODE, "BMC answers")}
+    assert "it is filtered between them, by `iifname" in failed[NODE, "BMC answers"]["advice"]
+    assert "chain INPUT" in failed[NODE, "BMC answers"]["advice"]
+    assert "rules that translate 192.168.126.0/24 are gone" in failed["bootstrap", "way out"]["advice"]
+    lab.host.run("systemctl restart libvirtd")  # as the advice says
+    translated = "iptables -t nat -S LIBVIRT_PRT | grep MASQUERADE"
+    lab.host.wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
+
+
+def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: Lab) -> None:
+    kept = json.loads(lab.host.read(CREDENTIALS))
+    kept[VM]["password"] += "?"
+    with mended_by(lab, "bmc"), rule(lab, "OUTPUT", f"-d {API} -p tcp --dport 6180 -j DROP"):
+        lab.host.write(CREDENTIALS, json.dumps(kept), "0600")
+        failed = rehearse(lab, nodes=(NODE, OTHER))
+    assert set(failed) == {("host", "virtual addresses"), (NODE, "BMC login"), (OTHER, "power and media")}
+    assert "does not know the password" in failed[NODE, "BMC login"]["advice"]
+    assert f"must reach http://{API}:6180" in failed[OTHER, "power and media"]["advice"]
+    for check in (failed["host", "virtual addresses"], failed[OTHER, "power and media"]):
+        assert "chain OUTPUT" in check["advice"]
+
+
+def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab) -> None:
+    with mended_by(lab, "bmc"):
+        place = lab.host.run([f"{SOFTWARE}/bin/python", "-c", WHERE]).stdout.strip()
+        for name, text in DISOBEDIENT.items():
+            lab.host.run(f"cat >>{place}/{name}", input=text)
+        lab.host.run(["systemctl", "restart", SERVICE])
+        failed = rehearse(lab)
+        assert set(failed) == {(NODE, "boots from its disk")}
+        check = failed[NODE, "boots from its disk"]
+        assert check["seen"] == "it booted its medium again"
+        assert "in its drive, although its BMC had ejected it" in check["advice"]
+        assert "boot order cdrom, disk, interface, although its BMC was told disk" in check["advice"]
+
+
+def test_a_wrong_mac_a_disk_that_takes_no_data_and_a_host_that_forwards_nothing_are_named(lab: Lab) -> None:
+    with mended_by(lab, "nodes"):
+        edit_vm(lab, (node(lab)["boot_mac"], "52:54:00:66:66:66"), ("<serial>", f"{READ_ONLY}<serial>"))
+        lab.host.run("sysctl -q net.ipv4.ip_forward=0")
+        failed = rehearse(lab)
+        assert set(failed) == {(NODE, "MAC address"), (NODE, "disk written"), ("bootstrap", "way out")}
+        assert "another MAC address than its reservation" in failed[NODE, "MAC address"]["advice"]
+        assert failed[NODE, "MAC address"]["seen"] == "52:54:00:66:66:66"
+        assert f"take <readonly/> out with `virsh edit {VM}`" in failed[NODE, "disk written"]["advice"]
+        assert "does not forward ipv4 packets" in failed["bootstrap", "way out"]["advice"]
+        edit_vm(lab, (f"{READ_ONLY}\n      <serial>", "<serial>"))
+        lab.host.run("sysctl -q net.ipv4.ip_forward=1")
+
+
+def test_an_installed_system_is_refused_and_untouched(lab: Lab) -> None:
+    lab.host.run(["qemu-io", "-c", "write -P 0x66 0 1M", DISK])
+    before = lab.host.run(["sha256sum", DISK]).stdout
+    result = rehearsal_lab.rehearse(lab.inventory, [NODE])
+    assert result["in_use"] == [f"{NODE} carries an installed system"]
+    assert (result["checks"], lab.host.run(["sha256sum", DISK]).stdout) == ([], before)
+    lab.host.run(["qemu-io", "-c", "discard 0 1M", DISK])

@@ -1,0 +1,216 @@
+"""From what failed, and what the host shows, to the cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from unit.rehearsal.stories import lab_evidence, lab_of
+
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes, packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, HOST, Check
+
+GATEWAY = "192.168.126.1"
+
+NO_ADDRESS = Check("address", "bootstrap", FAILED, "192.168.126.10 to 192.168.126.17", "none")
+SILENT_BMC = Check("BMC answers", "worker-0", FAILED, "", "bmc: 192.168.126.1 port 8000: timed out")
+
+
+def advice(check: Check, **evidence: Any) -> str:
+    lab = lab_of()
+    [explained] = causes.explained(lab, replace(lab_evidence(lab), **evidence), [check])
+    return explained.advice
+
+
+def link_with(name: str, **values: Any) -> dict[str, Any]:
+    links = dict(lab_evidence(lab_of()).links)
+    return {**links, name: {**links[name], **values}}
+
+
+def test_a_broken_path_is_the_cause_of_whatever_needs_it() -> None:
+    without = {name: link for name, link in lab_evidence(lab_of()).links.items() if name != "nmb-rehearsal"}
+    for check in (NO_ADDRESS, SILENT_BMC, Check("installer's bridge", HOST, FAILED)):
+        assert "Link nmb-rehearsal is down" in advice(check, links=link_with("nmb-rehearsal", flags=[]))
+        assert "Link nmb-rehearsal is on br9" in advice(check, links=link_with("nmb-rehearsal", master="br9"))
+        assert "Link nmb-rehearsal is gone" in advice(check, links=without)
+        assert "network nometal-rehearsal is not running" in advice(check, networks={})
+
+
+def test_a_pool_that_is_used_up_is_the_cause_of_no_address() -> None:
+    leases = [(f"192.168.126.{number}", f"52:54:00:00:00:{number:02d}") for number in range(10, 18)]
+    assert "is used up: its 8 addresses are leased to 52:54:00:00:00:10" in advice(NO_ADDRESS, leases=leases)
+    assert "is used up" not in advice(NO_ADDRESS, leases=leases[1:])
+
+
+def test_who_filters_the_bmcs_port_is_named() -> None:
+    assert "filtered between them (firewalld, zone libvirt)" in advice(SILENT_BMC)
+    door = {"192.168.126.1 port 8000": "Connection refused"}
+    assert "service nometal-bmc-rehearsal does not run" in advice(SILENT_BMC, bmc_doors=door)
+    certificate = replace(SILENT_BMC, seen="bmc: 192.168.126.1 port 8000: CERTIFICATE_VERIFY_FAILED")
+    assert "not of the lab's own CA" in advice(certificate)
+
+
+def test_a_link_with_a_smaller_mtu_is_named() -> None:
+    check = Check("full-size frames", "bootstrap", FAILED)
+    assert "MTU of nmn-rehearsal is 1400, that of the lab 1500" in advice(
+        check, links=link_with("nmn-rehearsal", mtu=1400)
+    )
+
+
+def test_a_second_server_is_named_with_its_mac() -> None:
+    check = Check("DHCP servers", "bootstrap", FAILED, "", f"answers of {GATEWAY}, 192.168.126.66")
+    assert "192.168.126.66 (52:54:00:66:66:66)" in advice(check, neighbours={"192.168.126.66": "52:54:00:66:66:66"})
+
+
+def test_a_host_that_does_not_forward_is_the_cause_of_no_way_out() -> None:
+    check = Check("way out", "bootstrap", FAILED)
+    assert "does not forward ipv4 packets: `sysctl net.ipv4.ip_forward=1`" in advice(check, forwarding={"ipv4": False})
+
+
+def test_a_foreign_lease_is_the_second_servers() -> None:
+    check = replace(NO_ADDRESS, seen="192.168.126.200 from DHCP server 192.168.126.66")
+    assert "A second DHCP server, 192.168.126.66, answers on baremetal" in advice(check)
+
+
+def test_the_ends_of_the_pair_are_named_before_the_bridges_that_follow_them() -> None:
+    links = {**link_with("nmb-rehearsal", mtu=1400), "baremetal": {"flags": ["UP"], "mtu": 1400}}
+    check = Check("full-size frames", "bootstrap", FAILED)
+    assert "MTU of nmb-rehearsal is 1400" in advice(check, links=links)
+    port = {"flags": ["UP"], "mtu": 1400, "master": "baremetal"}
+    tap = {**port, "linkinfo": {"info_kind": "tun"}}
+    of_others = {**link_with("baremetal", mtu=1400), "vnet0": tap, "eth7": port}
+    assert "MTU of eth7 is 1400" in advice(check, links=of_others)
+
+
+def test_addresses_that_are_no_longer_translated_are_named_where_rules_can_be_read() -> None:
+    check = Check("way out", "bootstrap", FAILED)
+    other = [Rule("table ip nat, chain POSTROUTING", "ip saddr 192.168.200.0/24 masquerade")]
+    assert "translate 192.168.126.0/24 are gone" in advice(check, rules=other)
+    assert "see the host's firewall" in advice(check, rules=())
+    assert "see the host's firewall" in advice(check)
+
+
+def test_a_record_that_libvirt_does_not_have_is_told_from_a_server_that_does_not_know_it() -> None:
+    name = "api.rehearsal.lab.example.test"
+    wrong = [
+        Check("names", "bootstrap", FAILED, f"{name} is 192.168.126.5", f"{name} is no such name (asked {GATEWAY})"),
+        Check("reverse names", "bootstrap", FAILED, "", "192.168.126.5 is no such name"),
+        Check("names on the host", HOST, FAILED, f"{name} is 192.168.126.5", "nothing"),
+    ]
+    for check in wrong:
+        assert f"nometal-rehearsal has no DNS record of {name}. " in advice(check, records=set())
+        assert "no DNS record" not in advice(check)
+        assert "it does not run" in advice(check, name_server="no answer")
+    assert "The host's resolver does not ask" in advice(wrong[2])
+
+
+def test_who_filters_the_name_server_is_named() -> None:
+    rule = Rule("table inet mine, chain input", "udp dport 53 drop")
+    check = Check("names", "bootstrap", FAILED, "", f"api is no answer (asked {GATEWAY})")
+    assert "answers the host, but not the lab: the packet filter has `udp dport 53 drop`" in advice(check, rules=[rule])
+
+
+def test_who_has_a_virtual_address_is_named_as_far_as_it_is_known() -> None:
+    check = Check("virtual addresses free", "bootstrap", FAILED, "", "192.168.126.5: somebody has it already")
+    mac = "52:54:00:77:77:77"
+    neighbours = {"192.168.126.5": mac}
+    assert "Name other machine_network.vips" in advice(check)
+    assert f"It is 192.168.126.5 ({mac}). " in advice(check, neighbours=neighbours)
+    known = advice(check, neighbours=neighbours, machines={mac: "VM other-bootstrap"})
+    assert f"It is 192.168.126.5 ({mac}, VM other-bootstrap of this host). " in known
+
+
+BMC_RULE = Rule("table ip filter, chain INPUT", 'iifname "nm-rehearsal" tcp dport { 443, 8000 } drop')
+HTTP_RULE = Rule("table ip filter, chain OUTPUT", "ip daddr 192.168.126.5 tcp dport 6180 drop")
+
+
+def test_the_rule_that_filters_is_named() -> None:
+    assert f"it is filtered between them, by {BMC_RULE}" in advice(SILENT_BMC, rules=[BMC_RULE])
+    for check in (
+        Check("power and media", "worker-0", FAILED, "", "insert: 400 the server does not answer"),
+        Check("virtual addresses", HOST, FAILED, "", "http://192.168.126.5:6180: timed out"),
+    ):
+        assert str(HTTP_RULE) in advice(check, rules=[BMC_RULE, HTTP_RULE])
+        assert "chain" not in advice(check, rules=[BMC_RULE])
+
+
+FROM_MEDIUM, FROM_DISK = "boots from its medium", "boots from its disk"
+RIGHT = Start(order=["cdrom", "disk", "interface"], medium="/a.iso", unplugged=[], read_only=[])
+STARTS: dict[str, tuple[str, Start | None, str]] = {
+    "off": (FROM_MEDIUM, None, "The VM was off"),
+    "unplugged": (FROM_MEDIUM, replace(RIGHT, unplugged=["52:54:00:00:00:01"]), "52:54:00:00:00:01 is unplugged"),
+    "empty drive": (FROM_MEDIUM, replace(RIGHT, medium=""), "an empty drive, although its BMC had inserted"),
+    "disk first": (FROM_MEDIUM, replace(RIGHT, order=["disk"]), "boot order disk, although its BMC was told cdrom"),
+    "as it should": (FROM_MEDIUM, RIGHT, "Its console says how far it came"),
+    "not ejected": (
+        FROM_DISK,
+        RIGHT,
+        "/a.iso in its drive, although its BMC had ejected it, and with the boot order cdrom",
+    ),
+    "no order": (FROM_DISK, replace(RIGHT, medium="", order=[]), "of nothing, although its BMC was told disk"),
+}
+
+
+@pytest.mark.parametrize(("check", "start", "told"), STARTS.values(), ids=STARTS)
+def test_how_libvirt_started_the_vm_is_told_where_it_is_not_as_the_bmc_was_told(
+    check: str, start: Start | None, told: str
+) -> None:
+    assert told in advice(Check(check, "worker-0", FAILED), starts={("worker-0", check): start})
+
+
+def test_a_disk_that_libvirt_gives_read_only_is_told_from_one_that_is_so_by_itself() -> None:
+    check = Check("disk written", "worker-0", FAILED, "", "[Errno 30] Read-only file system: '/dev/sda'")
+    starts = {("worker-0", FROM_MEDIUM): replace(RIGHT, read_only=["sda"])}
+    assert "take <readonly/> out with `virsh edit rehearsal-worker-0`" in advice(check, starts=starts)
+    assert "see where its file lies" in advice(check)
+
+
+def test_where_nothing_can_reach_anything_is_known_at_a_glance() -> None:
+    lab = lab_of()
+    assert causes.no_path(lab, lab_evidence(lab)) == ""
+    broken = replace(lab_evidence(lab), links=link_with("nmb-rehearsal", flags=[]))
+    assert causes.no_path(lab, broken) == "Link nmb-rehearsal is down"
+
+
+NFT = """
+table ip filter {
+	chain INPUT {
+		type filter hook input priority filter; policy accept;
+		iifname "nm-demo" tcp dport 8000 counter packets 3 bytes 180 drop
+	}
+}
+table inet mine {
+	set there {
+		type ipv4_addr
+	}
+	chain one {
+		ip saddr 192.168.126.0/24 masquerade
+	}
+}"""
+IPTABLES = """
+*filter
+:INPUT ACCEPT [0:0]
+-A INPUT -i nm-demo -p tcp -m tcp --dport 8000 -j DROP
+COMMIT
+*nat
+-A POSTROUTING -s 192.168.126.0/24 -j MASQUERADE
+COMMIT"""
+
+
+def test_rules_are_read_as_nft_and_the_old_iptables_show_them() -> None:
+    assert packet_filter.of_nft(NFT) == [
+        Rule("table ip filter, chain INPUT", 'iifname "nm-demo" tcp dport 8000 drop'),
+        Rule("table inet mine, chain one", "ip saddr 192.168.126.0/24 masquerade"),
+    ]
+    for rules in (packet_filter.of_nft(NFT), packet_filter.of_iptables(IPTABLES)):
+        assert [rule.refuses and rule.is_about(8000) for rule in rules] == [True, False]
+        assert not rules[0].is_about(800)
+
+
+def test_a_lab_without_a_veth_pair_lacks_none() -> None:
+    lab = lab_of(machine_network={"cidr": "192.168.126.0/24", "topology": "direct"})
+    [explained] = causes.explained(lab, lab_evidence(lab), [NO_ADDRESS])
+    assert "gone" not in explained.advice
