@@ -35,6 +35,7 @@ CAUSES: Mapping[str, tuple[Cause, ...]] = {
     "names": (broken_path, *NAMES),
     "reverse names": (broken_path, *NAMES),
     "names on the host": (broken_path, *NAMES),
+    "time": (causes_network.own_clock,),
     "full-size frames": (broken_path, causes_network.small_mtu),
     "way out": (broken_path, causes_network.no_forwarding, causes_network.no_translation),
     "virtual addresses free": (causes_network.holder,),

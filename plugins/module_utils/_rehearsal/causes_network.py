@@ -47,7 +47,7 @@ def broken_path(lab: Lab, evidence: Evidence, _check: Check | None = None) -> st
 
 
 def _places(lab: Lab) -> list[Mapping[str, Any]]:
-    return [end for pair in lab.veth_pairs if pair["state"] == "present" for end in (pair["a"], pair["b"])]
+    return [end for pair in lab.veth_pairs for end in (pair["a"], pair["b"])]
 
 
 def exhausted_pool(lab: Lab, evidence: Evidence, _check: Check) -> str:
@@ -175,4 +175,14 @@ def no_translation(lab: Lab, evidence: Evidence, _check: Check) -> str:
     return (
         f"libvirt's rules that translate {bare[0]} are gone from the packet filter: somebody has flushed it. "
         "A restart of libvirtd, or of virtnetworkd where there is one, puts them back."
+    )
+
+
+def own_clock(lab: Lab, _evidence: Evidence, check: Check) -> str:
+    own = [gateway for gateway in lab.gateways if f"{gateway} does not answer" in check.seen]
+    if not own:
+        return ""
+    return (
+        f"{own[0]} is this host, on which nothing tells the time: have chronyd serve the lab (`allow` in its "
+        "settings), or name other servers in machine_network.ntp_servers."
     )

@@ -46,9 +46,16 @@ def _by(evidence: Evidence, door: str) -> str:
     return f" ({evidence.firewall}). playbooks/bmc.yml opens it; a rule of somebody else's must go."
 
 
+NO_ROOM = "too little room"
+"""What the BMC service says when there is none."""
+
+
 def medium_out_of_reach(lab: Lab, evidence: Evidence, check: Check) -> str:
     if not check.seen.startswith("insert"):
         return ""
+    if NO_ROOM in check.seen:
+        pool = f"nometal-{lab.name}-media"
+        return f"The host has no room for the image in libvirt's pool {pool}: see `df`, and make room there."
     rule = filtering(evidence, PORT)
     told = f"The packet filter has {rule}." if rule else "Look at what filters the host's own traffic to that address."
     return f"The BMC service, on the host, must reach {lab.urls[0]}, where the bootstrap VM serves the image. {told}"
@@ -73,7 +80,8 @@ def wrong_start(lab: Lab, evidence: Evidence, check: Check) -> str:
     if start is None:
         return f"The VM was off, although its BMC had switched it on. {BMC}"
     if start.unplugged:
-        return f"The VM's card {start.unplugged[0]} is unplugged (link state down). {NODES}"
+        vm, card = lab.node(check.who)["vm_name"], start.unplugged[0]
+        return f"The VM's card {card} is unplugged (link state down): `virsh domif-setlink {vm} {card} up --config`."
     from_medium = check.check == FROM_MEDIUM
     by_network = from_medium and lab.boots_by_network
     wanted = "interface" if by_network else "cdrom" if from_medium else "disk"

@@ -112,10 +112,11 @@ def _definition(connection: Any, lab: Lab) -> Any:
     return domain_xml.parsed("<network/>")
 
 
-def console(path: Path) -> list[str]:
-    """The last lines of a serial console, without what is meant for a terminal."""
+def console(path: Path, begin: int = 0) -> list[str]:
+    """The last lines of a serial console from there on, without what is meant for a terminal."""
     with suppress(OSError):
-        text = ESCAPES.sub("", path.read_text(encoding="utf-8", errors="replace").replace("\r", "\n"))
+        written = path.read_bytes()[begin:].decode(errors="replace")
+        text = ESCAPES.sub("", written.replace("\r", "\n"))
         return [line for line in text.splitlines() if line.strip()][-CONSOLE_LINES:]
     return []
 

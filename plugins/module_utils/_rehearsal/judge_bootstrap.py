@@ -141,7 +141,7 @@ def _time(lab: Lab, story: Story) -> Check:
         for server, clock in story.seen["clocks"]
         if clock is None or abs(clock - now) > CLOCK_SECONDS
     ]
-    return verdict("time", BOOTSTRAP, few(wrong), f"{', '.join(lab.ntp_servers)} tell the time")
+    return verdict("time", BOOTSTRAP, few(wrong), f"{', '.join(lab.ntp_servers)} answers with the time")
 
 
 def _frames(lab: Lab, story: Story) -> Check:
@@ -151,12 +151,13 @@ def _frames(lab: Lab, story: Story) -> Check:
 
 
 def _outside(lab: Lab, story: Story) -> Check:
-    if not lab.has_way_out:
-        return skipped("way out", BOOTSTRAP, f"the lab has none (forward: {lab.machine_network['forward']})")
     ways = story.seen["outside"]
     if not ways:
         return skipped("way out", BOOTSTRAP, "nothing beyond this host answers the host itself")
     came = [f"{address} ({kind})" for kind, address, ok in ways if ok]
+    if not lab.has_way_out:
+        leak = f"answers of {', '.join(came)}" if came else ""
+        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network['forward']})")
     trouble = "" if came else f"no answer from {', '.join(address for _kind, address, _ok in ways)}"
     return verdict("way out", BOOTSTRAP, trouble, "what answers the host answers the VM as well", ", ".join(came))
 

@@ -37,12 +37,19 @@ KERNEL_MIB = 192
 SLOW_MS = 10.0
 """What etcd can live with, for 99 of 100 writes."""
 OF_BMC = {
-    "BMC answers": ("bmc",),
-    "BMC login": ("login",),
-    "wrong password refused": ("wrong password",),
-    "other VMs hidden": ("confinement",),
-    "power and media": ("power off", "insert", "boot from medium", "power on"),
+    "BMC answers": ("it answers without a login", "bmc"),
+    "BMC login": ("its own account is let in", "login"),
+    "wrong password refused": ("it is refused", "wrong password"),
+    "other VMs hidden": ("404 for VMs that are not its own", "confinement"),
+    "power and media": (
+        "it switches, inserts, sets the boot device",
+        "power off",
+        "insert",
+        "boot from medium",
+        "power on",
+    ),
 }
+"""What is expected, and the steps that show it."""
 AFTER = ("power off again", "eject", "boot from disk", "power on again")
 STAGES = {
     "BMC answers": ("bmc",),
@@ -54,10 +61,10 @@ SECURE = {"uefi": False, "uefi-secure": True}
 
 def judge(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool = True) -> Iterator[Check]:
     who = node["name"]
-    for check, steps in OF_BMC.items():
+    for check, (expected, *steps) in OF_BMC.items():
         step = story.step(who, *steps)
         if step:
-            yield verdict(check, who, _trouble(step), "it does", str(step["said"]) or "it does")
+            yield verdict(check, who, _trouble(step), expected, str(step["said"]))
     yield from _from_medium(lab, node, story, can_secure_boot=can_secure_boot)
     yield from _from_disk(node, story)
     yield from _not_tried(who, story)
@@ -175,7 +182,10 @@ def _surroundings(lab: Lab, node: Node, seen: Mapping[str, Any], story: Story) -
         for address, trouble in seen["peers"].items()
         if trouble and address not in never_up
     ]
-    yield verdict("other nodes", node["name"], few(silent), f"{len(seen['peers'])} addresses answer")
+    asked_of = [address for address in seen["peers"] if address not in never_up]
+    rest = f"; {len(never_up)} of nodes that are not up were left out" if never_up else ""
+    wanted_answers = f"{len(asked_of)} addresses answer{rest}"
+    yield verdict("other nodes", node["name"], few(silent), wanted_answers)
     broken = [f"{url}: {trouble}" for url, trouble in seen["vips"].items() if trouble]
     yield verdict("virtual addresses", node["name"], few(broken), f"{', '.join(lab.all_vips)} lead to the bootstrap VM")
 
@@ -195,7 +205,7 @@ def _writing(node: Node, report: Report, written: Mapping[str, Any]) -> Iterator
     if written.get("syncs"):
         slow = written["syncs"][int(len(written["syncs"]) * 0.99)]
         late = f"; etcd wants less than {SLOW_MS:.0f} ms" if slow > SLOW_MS else ""
-        yield Check("small writes", who, OK, "99 of 100 are measured", f"{slow:.1f} ms{late}")
+        yield Check("small writes", who, OK, f"etcd wants 99 of 100 within {SLOW_MS:.0f} ms", f"{slow:.1f} ms{late}")
 
 
 def _disk_named(disk: Mapping[str, Any] | None) -> str:

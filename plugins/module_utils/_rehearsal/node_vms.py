@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SIGNATURE_AT, SIGNATURE = 32768 + 40, b"NOMETAL"
 """The name of the image's ISO 9660 file system: on a disk that a rehearsal has written, it comes first."""
 HEAD_BYTES = 65536
-BLANK, OURS, SYSTEM = "blank", "rehearsal", "system"
+BLANK, OURS, SYSTEM, LOST = "blank", "rehearsal", "system", "lost"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ class NodeVm:
     macs: list[str]
     disks: dict[str, str] = field(default_factory=dict)
     """By path, what is on it."""
+
+    @property
+    def lost(self) -> list[str]:
+        """Disks whose files somebody has removed."""
+        return [path for path, content in self.disks.items() if content == LOST]
 
     @property
     def has_system(self) -> bool:
@@ -124,6 +129,8 @@ def _node_vm(name: str, domain: Any) -> NodeVm:
 
 def content(path: str) -> str:
     """What a disk holds, also while its VM runs."""
+    if not Path(path).exists():
+        return LOST
     found = json.loads(run("qemu-img", "map", "--force-share", "--output=json", path))
     if not any(part["data"] and not part["zero"] for part in found):
         return BLANK

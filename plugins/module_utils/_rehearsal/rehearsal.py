@@ -39,29 +39,30 @@ if TYPE_CHECKING:
 
 RUNS = Path("/run/nometal/rehearsal")
 LABS = Path("/var/lib/nometal/labs")
-TAKEOVER_SECONDS = 60
+ENDING_SECONDS, PLAYING_SECONDS = 60, 1200
 
 
 @contextmanager
-def alone(lab: str) -> Iterator[None]:
-    """A rehearsal that still runs, because its controller was lost, is ended: it clears up first."""
+def alone(lab: str, *, end_other: bool = False) -> Iterator[None]:
+    """Another that still runs, a colleague's or one whose controller was lost, is waited for; or it is ended."""
     directory = RUNS / lab
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("a+", encoding="ascii") as lock:
-        _take(lock)
+        _take(lock, end_other)
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
 
 
-def _take(lock: Any) -> None:
-    deadline = time.monotonic() + TAKEOVER_SECONDS
+def _take(lock: Any, end_other: bool) -> None:
+    deadline = time.monotonic() + (ENDING_SECONDS if end_other else PLAYING_SECONDS)
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _ask_to_end(lock)
+            if end_other:
+                _ask_to_end(lock)
         if time.monotonic() > deadline:
             raise OperatorError(f"Another rehearsal of this lab does not end, process {_holder(lock)}: end it.")
         time.sleep(0.5)
@@ -97,7 +98,7 @@ def rehearse(lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot
         scene.as_noted.clear()
     missing, in_use = scene.obstacles()
     if missing:
-        raise OperatorError(f"Nothing was rehearsed: {', '.join(missing)}. playbooks/nodes.yml makes the VMs.")
+        raise OperatorError(f"Nothing was rehearsed: {', '.join(missing)}. playbooks/nodes.yml makes VMs and disks.")
     if in_use:
         return {**_nothing(lab, began, diary), "ok": True, "in_use": in_use}
     story, seen = Story(), _Seen(lab, connection, scene)
@@ -120,7 +121,9 @@ def rehearse(lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot
         "consoles": seen.consoles,
         "picture": seen.picture,
     }
-    return {**report, "page": keep(lab.name, report)}
+    report["page"] = _page_of(lab.name)
+    keep(report)
+    return report
 
 
 def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Check]:
@@ -185,14 +188,17 @@ def _nothing(lab: Lab, began: str, diary: Diary) -> dict[str, Any]:
     }
 
 
-def keep(lab: str, report: dict[str, Any]) -> str:
+def _page_of(lab: str) -> str:
     """Where the lab is registered; its teardown takes that away."""
     directory = LABS / lab
-    if not directory.is_dir():
-        return ""
-    files.write_whole(directory / "rehearsal.json", json.dumps(report, indent=2) + "\n", 0o644)
-    files.write_whole(directory / "rehearsal.html", page.page(report), 0o644)
-    return str(directory / "rehearsal.html")
+    return str(directory / "rehearsal.html") if directory.is_dir() else ""
+
+
+def keep(report: dict[str, Any]) -> None:
+    if report["page"]:
+        place = Path(report["page"])
+        files.write_whole(place.with_suffix(".json"), json.dumps(report, indent=2) + "\n", 0o644)
+        files.write_whole(place, page.page(report), 0o644)
 
 
 def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) -> list[str]:
@@ -202,8 +208,9 @@ def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) 
     if not scene.is_dirty and not running.exists():
         return []
     if not check_mode:
-        with alone(lab.name):
+        with alone(lab.name, end_other=True):
             scene.as_noted.clear()
         shutil.rmtree(running, ignore_errors=True)
         files.remove_empty(RUNS)
+        files.remove_empty(RUNS.parent)
     return [f"clear {lab.name}"]

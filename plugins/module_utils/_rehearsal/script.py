@@ -58,7 +58,7 @@ def script(lab: Lab, play: str, macs: Sequence[str], secrets: Secrets, surroundi
         "reverse": list(lab.reverse_names()),
         "ntp": list(lab.ntp_servers),
         "frames": [{"address": gateway, "bytes": machine["mtu"]} for gateway in lab.bootstrap_gateways],
-        "outside": list(surroundings.outside) if lab.has_way_out else [],
+        "outside": list(surroundings.outside),
         "vips": lab.all_vips,
         "vip_urls": [url_of(address) for address in lab.all_vips],
         "port": PORT,

@@ -74,6 +74,8 @@ class Stage:
         self._home = places.home / lab.name
         self._journal = self._home / "journal.json"
         self._nvram = NvramKeeper(self._home / "nvram")
+        self._begins: dict[Path, int] = {}
+        """Where in the nodes' consoles this rehearsal begins: they hold earlier ones too."""
 
     # What is there
 
@@ -85,6 +87,7 @@ class Stage:
         found = self.nodes()
         there = {vm.name for vm in found}
         missing = [f"{node['name']} has no VM" for node in self._lab.nodes if node["name"] not in there]
+        missing += [f"{vm.name} lacks its disk {path}" for vm in found for path in vm.lost]
         return missing, [f"{vm.name} {vm.in_use}" for vm in found if vm.in_use]
 
     @property
@@ -101,10 +104,13 @@ class Stage:
             return self
         return Stage(noted, self._places, self._connection)
 
+    def _logs(self) -> dict[str, Path]:
+        return {node["name"]: evidence.CONSOLES / f"{node['vm_name']}-console.log" for node in self._lab.nodes}
+
     def consoles(self, whose: set[str]) -> dict[str, list[str]]:
-        logs = {node["name"]: evidence.CONSOLES / f"{node['vm_name']}-console.log" for node in self._lab.nodes}
+        logs = self._logs()
         logs[BOOTSTRAP] = evidence.CONSOLES / f"{self._lab.bootstrap_domain}-serial0.log"
-        told = {who: evidence.console(path) for who, path in logs.items() if who in whose}
+        told = {who: evidence.console(path, self._begins.get(path, 0)) for who, path in logs.items() if who in whose}
         return {who: lines for who, lines in told.items() if lines}
 
     # Undoing
@@ -187,6 +193,7 @@ class Stage:
 
     def _note_touched(self) -> None:
         self._home.mkdir(parents=True, exist_ok=True)
+        self._begins = {path: path.stat().st_size for path in self._logs().values() if path.exists()}
         for vm in self.nodes():
             self._nvram.keep(vm)
         files.write_whole(self._journal, json.dumps(asdict(self._lab)), 0o600)

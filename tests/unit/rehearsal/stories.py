@@ -33,7 +33,7 @@ def lab_of(**spec: Any) -> Lab:
         domain=model["domain"],
         bridge=model["bridge"],
         networks=model["networks"],
-        veth_pairs=model["veth_pairs"],
+        veth_pairs=[pair for pair in model["veth_pairs"] if pair["state"] == "present"],
         vips=model["vips"],
         bootstrap=model["bootstrap"],
         nodes=model["nodes"],

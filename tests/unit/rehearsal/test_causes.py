@@ -214,3 +214,15 @@ def test_a_lab_without_a_veth_pair_lacks_none() -> None:
     lab = lab_of(machine_network={"cidr": "192.168.126.0/24", "topology": "direct"})
     [explained] = causes.explained(lab, lab_evidence(lab), [NO_ADDRESS])
     assert "gone" not in explained.advice
+
+
+def test_a_full_host_is_no_filtered_one() -> None:
+    seen = "insert: POST /x is answered with 507 The image cannot be inserted: the host has too little room for it"
+    told = advice(Check("power and media", "worker-0", FAILED, "", seen))
+    assert "no room for the image in libvirt's pool nometal-rehearsal-media" in told
+
+
+def test_a_time_server_that_is_the_host_itself_is_named_as_such() -> None:
+    told = advice(Check("time", "bootstrap", FAILED, "", f"{GATEWAY} does not answer"))
+    assert f"{GATEWAY} is this host, on which nothing tells the time" in told
+    assert "this host" not in advice(Check("time", "bootstrap", FAILED, "", "192.0.2.1 does not answer"))

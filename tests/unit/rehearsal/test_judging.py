@@ -253,3 +253,22 @@ def test_with_another_mac_the_address_is_not_told_as_wrong_too() -> None:
     for place in ("medium", "disk"):
         story.reports["worker-0"][place]["cards"] = [{"mac": "52:54:00:00:00:66", "addresses": [], "dhcp6": None}]
     assert [check.check for check in failed(lab, story)] == ["MAC address"]
+
+
+def test_an_isolated_lab_that_gets_out_is_none() -> None:
+    lab = lab_of(machine_network={"cidr": "192.168.126.0/24", "forward": "isolated"})
+    story = good(lab)
+    story.seen["outside"] = [["ping", "198.51.100.1", True]]
+    [wrong] = failed(lab, story)
+    assert (wrong.check, wrong.seen) == ("way out", "answers of 198.51.100.1 (ping)")
+
+
+def test_nodes_that_never_came_up_are_not_counted_among_those_that_answer() -> None:
+    lab = lab_of()
+    story = good(lab)
+    spoil_step("booted from medium", "nothing heard")(story)
+    story.reports["worker-0"] = {}
+    for name in ("control-plane-0", "control-plane-1", "control-plane-2"):
+        story.reports[name]["seen"]["seen"]["peers"]["192.168.126.30"] = "no answer"
+    others = [check for check in judged(lab, story) if check.check == "other nodes"]
+    assert {check.expected for check in others} == {"3 addresses answer; 1 of nodes that are not up were left out"}

@@ -32,11 +32,11 @@ def test_a_static_address_comes_with_its_prefix_and_gateway() -> None:
     assert script_of(lab_of())["static"] is None
 
 
-def test_ways_out_are_asked_for_only_where_the_lab_is_meant_to_have_one() -> None:
+def test_ways_out_are_asked_for_also_where_there_must_be_none() -> None:
     ways = Surroundings(outside=[{"kind": "ping", "address": "198.51.100.1"}])
-    assert script_of(lab_of(), ways)["outside"] == list(ways.outside)
     isolated = lab_of(machine_network={"cidr": "192.168.126.0/24", "forward": "isolated"})
-    assert script_of(isolated, ways)["outside"] == []
+    for lab in (lab_of(), isolated):
+        assert script_of(lab, ways)["outside"] == list(ways.outside)
 
 
 def test_ipmi_nodes_boot_by_the_network() -> None:

@@ -14,7 +14,7 @@ import time
 A, PTR, AAAA = 1, 12, 28
 NTP_CLIENT = b"\x23" + bytes(47)  # version 4
 NTP_SIZE = 48
-TRIES = 2
+TRIES = 3
 NO_SUCH_NAME = 3
 
 
