@@ -55,6 +55,8 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
 }
 STAGES = "host network nodes bmc"
+# What Ansible starts for an asynchronous task looks every five seconds whether that has ended.
+ASYNC_SECONDS = 15
 RUNNING = "/run/nometal/rehearsal/rehearsal"
 # The lab's own directories, and the route that the kernel gives a bridge when it first has carrier.
 ASIDE = ("files /var/lib/nometal*", "routes fe80::/64 dev baremetal*")
@@ -94,7 +96,10 @@ def changes(host: LabHost, before: Snapshot) -> str:
     """But for the note that a BMC makes of a VM when it first starts it."""
     notes = "virsh metadata $vm urn:nometal:ipi:bmc --remove --config"
     host.run(f"for vm in $(virsh list --all --name); do {notes}; done", check=False)
-    return snapshot.take(host).diff(before, without=ASIDE)
+    deadline = time.monotonic() + ASYNC_SECONDS
+    while (told := snapshot.take(host).diff(before, without=ASIDE)) and time.monotonic() < deadline:
+        time.sleep(1)
+    return told
 
 
 def test_what_is_in_use_is_not_touched(host: LabHost, tmp_path: Path) -> None:
