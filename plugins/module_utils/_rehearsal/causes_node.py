@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NODES = "playbooks/nodes.yml repairs it."
 BMC = "playbooks/bmc.yml repairs it."
 SILENT = ("timed out", "timeout", "no route", "unreachable", "prohibited", "refused")
-FROM_MEDIUM, FROM_DISK = "boots from its medium", "boots from its disk"
+FROM_MEDIUM = "boots from its medium"
 
 
 def bmc_door(lab: Lab, evidence: Evidence, check: Check) -> str:

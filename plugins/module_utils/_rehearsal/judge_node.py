@@ -56,7 +56,6 @@ STAGES = {
     "boots from its medium": ("booted from medium",),
     "boots from its disk": (*AFTER, "booted from disk"),
 }
-SECURE = {"uefi": False, "uefi-secure": True}
 
 
 def judge(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool = True) -> Iterator[Check]:

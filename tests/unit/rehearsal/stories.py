@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script impo
     script,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import HOST, OK, Check, Story
+from ansible_collections.nometal.ipi.plugins.modules.rehearsal import lab_from
 
 PLAY = "0badcafe"
 MACS = ("52:54:00:aa:bb:cc", "52:54:00:aa:bb:dd")
@@ -28,21 +29,7 @@ STEPS = (
 
 def lab_of(**spec: Any) -> Lab:
     model = lab_model({**shipped("rehearsal"), **spec})
-    return Lab(
-        name=model["name"],
-        domain=model["domain"],
-        bridge=model["bridge"],
-        networks=model["networks"],
-        veth_pairs=[pair for pair in model["veth_pairs"] if pair["state"] == "present"],
-        vips=model["vips"],
-        bootstrap=model["bootstrap"],
-        nodes=model["nodes"],
-        protocol=model["bmc"]["protocol"],
-        tls=model["bmc"]["tls"],
-        endpoints=model["bmc"]["endpoints"],
-        provisioning=model["provisioning_network"],
-        ntp_servers=model["ntp_servers"],
-    )
+    return lab_from({**model, "lab": model["name"]})
 
 
 def script_of(lab: Lab, surroundings: Surroundings | None = None) -> dict[str, Any]:
