@@ -10,12 +10,11 @@ its release until it is restarted.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shlex
 import shutil
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import release
@@ -40,7 +40,6 @@ LAUNCHER_TEXT = """\
 exec {python} "$@"
 """
 MARK = ".nometal-bmc-software"
-MARK_TEXT = "Made by nometal.ipi (module bmc_software), which removes this directory with all that is in it.\n"
 FOR_ALL = 0o555
 SELINUX = Path("/sys/fs/selinux/enforce")
 SOURCE_NAME = r"[A-Za-z_]\w*\.py"
@@ -66,40 +65,22 @@ class SoftwarePort:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._path = recipe.path
-        self._mark = recipe.path / MARK
         self._launcher = recipe.path / LAUNCHER
-        self._lock = ExitStack()
-        self._has_lock = False
+        self._directory = OwnDirectory(recipe.path, MARK, "bmc_software", "/opt/nometal/bmc")
 
     @contextmanager
     def alone(self) -> Iterator[SoftwarePort]:
-        """Runs for other labs wait, once there is anything."""
-        with self._lock:
-            if self._mark.exists():
-                self._take_lock()
+        with self._directory.alone():
             yield self
 
     def refuse_conflicts(self) -> None:
-        """What is not ours is neither replaced nor removed."""
-        if not self._path.is_absolute():
-            raise OperatorError(f"path is {self._path}: an absolute path is right, such as /opt/nometal/bmc.")
-        if self._is_there and not self._may_be_ours():
-            raise OperatorError(
-                f"{self._path} is there and is no BMC software, which has a file {MARK} in it: name a directory of its "
-                "own; or remove it, if an earlier nometal.ipi has made it."
-            )
+        self._directory.refuse_another(
+            f"is no BMC software, which has a file {MARK} in it: name a directory of its own; or remove it, if an "
+            "earlier nometal.ipi has made it."
+        )
         strange = [name for name in self._recipe.sources if not re.fullmatch(SOURCE_NAME, name)]
         if strange:
             raise OperatorError(f"sources: {', '.join(strange)}: Python's file names without a directory are right.")
-
-    @property
-    def _is_there(self) -> bool:
-        return os.path.lexists(self._path)
-
-    def _may_be_ours(self) -> bool:
-        """Empty, too: a run may have been killed at any point."""
-        is_directory = self._path.is_dir() and not self._path.is_symlink()
-        return is_directory and (self._mark.is_file() or not any(self._path.iterdir()))
 
     def refuse_bad_recipe(self) -> None:
         """What matters only when there is something to install."""
@@ -112,14 +93,14 @@ class SoftwarePort:
     @cached_property
     def found(self) -> Software | None:
         """When the module began."""
-        if not self._is_there:
+        if not self._directory.is_there:
             return None
         in_force = self._in_force()
         unfinished = any(not each.is_finished for each in release.releases(self._path))
         return Software(in_force.digest if in_force else None, unfinished)
 
     def apply(self, step: Step) -> None:
-        {"install": self._install, "tidy": self._tidy, "remove": self._remove}[step.verb]()
+        {"install": self._install, "tidy": self._tidy, "remove": self._directory.remove}[step.verb]()
 
     def _in_force(self) -> Release | None:
         """None as well if users other than root could not start it."""
@@ -148,20 +129,12 @@ class SoftwarePort:
             raise OperatorError(f"The software cannot be installed in {self._path}: {error}.") from error
 
     def _make_directory(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-        self._mark.write_text(MARK_TEXT, encoding="utf-8")
+        self._directory.make()
         self._launcher.parent.mkdir(exist_ok=True)
-        for directory in (self._path, self._launcher.parent):
-            directory.chmod(0o755)
-        self._take_lock()
+        self._launcher.parent.chmod(0o755)
         if SELINUX.exists():
             # The policy lets services run what is in /opt/*/bin; new files there get the label of the directory.
             run("restorecon", "-R", str(self._launcher.parent))
-
-    def _take_lock(self) -> None:
-        if not self._has_lock:
-            fcntl.flock(self._lock.enter_context(self._mark.open(encoding="utf-8")), fcntl.LOCK_EX)
-            self._has_lock = True
 
     def _tidy(self) -> None:
         """Away with what nobody runs from and nothing starts any more."""
@@ -169,18 +142,6 @@ class SoftwarePort:
         for each in release.releases(self._path):
             if each != in_force and each.directory not in in_use:
                 shutil.rmtree(each.directory)
-
-    def _remove(self) -> None:
-        """The mark is there as long as anything is."""
-        for entry in self._path.iterdir():
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            elif entry != self._mark:
-                entry.unlink()
-        with suppress(FileNotFoundError):
-            self._mark.unlink()
-        self._path.rmdir()
-        files.remove_empty(self._path.parent)
 
 
 def _launcher_text(chosen: Release) -> str:
