@@ -186,7 +186,6 @@ class Stage:
         try:
             strangers = host_view.strangers(self._connection, self._lab)
             told = script(self._lab, play, vm.macs, secrets, Surroundings(strangers, host_view.outside(self._lab)))
-            line.tell(told)
             self._listen(line, story, diary, told, watch)
         finally:
             line.close()
@@ -218,6 +217,8 @@ class Stage:
             if not heard and not event and time.monotonic() > deadline:
                 return
             heard = heard or bool(event)
+            if event.get("event") == "asks":
+                line.tell(told)
             self._note(event, story, diary, told["play"])
             watched = watched or self._watched(event, watch)
             if story.finished or story.broken:

@@ -30,7 +30,7 @@ SILENT = "no answer, nor to small ones"
 
 def play(device: str) -> None:
     channel = Channel(device)
-    told = channel.receive()
+    told = channel.ask()
     machine.say("bootstrap VM knows what to do")
     try:
         Bootstrap(told, channel).play()

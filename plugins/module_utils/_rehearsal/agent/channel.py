@@ -17,8 +17,9 @@ class Channel:
         self._file = os.open(device, os.O_RDWR)
         self._one_at_a_time = threading.Lock()
 
-    def receive(self) -> dict[str, Any]:
-        """The host may not listen yet: then the line is empty."""
+    def ask(self) -> dict[str, Any]:
+        """What to do. The host says nothing before: UEFI drives the channel as well, and would take it for itself."""
+        self.tell("asks", "bootstrap")
         data = b""
         while not data.endswith(b"\n"):
             block = os.read(self._file, 65536)
