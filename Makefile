@@ -7,7 +7,7 @@ VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab doctor teardown docs clean
+.PHONY: help lab doctor rehearse teardown docs clean
 .PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
 
 help: ## List the targets
@@ -18,6 +18,9 @@ lab: $(VENV)/.lab ## Set up the lab of LAB (inventory/rehearsal) on its host
 
 doctor: $(VENV)/.lab ## Tell whether the host can carry the lab; change nothing
 	$(IN_VENV) ansible-playbook playbooks/doctor.yml -i $(LAB) $(ARGS)
+
+rehearse: $(VENV)/.lab ## Rehearse the installation on the lab as it stands
+	$(IN_VENV) ansible-playbook playbooks/rehearse.yml -i $(LAB) $(ARGS)
 
 teardown: $(VENV)/.lab ## Remove the lab, and leave the host as it was
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(ARGS)

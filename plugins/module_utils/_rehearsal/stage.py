@@ -10,6 +10,7 @@ import shutil
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -152,10 +153,13 @@ class Stage:
             node_vms.empty_drive(self._connection, vm.vm_name)
 
     def _bmc(self, vm: NodeVm) -> Redfish:
-        node = self._lab.node(vm.name)
+        return Redfish(self._bmcs[vm.name], "")
+
+    @cached_property
+    def _bmcs(self) -> dict[str, dict[str, Any]]:
+        """As the guests are told of them."""
         whole = script(self._lab, "", ("",), self._secrets(), Surroundings())
-        told = next(entry["bmc"] for entry in whole["nodes"] if entry["name"] == node["name"])
-        return Redfish(told, "")
+        return {entry["name"]: entry["bmc"] for entry in whole["nodes"]}
 
     def _secrets(self) -> Secrets:
         own = self._places.bmc_home / self._lab.name
