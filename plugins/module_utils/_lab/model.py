@@ -23,6 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import L
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import can_be_planned, judge
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.schema import UNREADABLE
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec import LAB_SPEC
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec_install import Capabilities, Proxy
 
 
 def lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, Any]:
@@ -145,7 +146,23 @@ def _install(lab: Lab) -> dict[str, Any] | None:
         "channel": channel if channel.isalpha() else None,
         "release": {"major": numbers[0], "minor": numbers[1]},
         "release_image": own.release_image,
+        "source": own.source,
         "pull_secret_file": own.pull_secret_file,
         "ssh_key_file": own.ssh_key_file,
+        "proxy": _proxy(own.proxy),
+        "trust_bundle_file": own.trust_bundle_file,
+        "image_mirrors": [{"source": item.source, "mirrors": list(item.mirrors)} for item in own.image_mirrors],
+        "fips": own.fips,
+        "capabilities": _capabilities(own.capabilities),
+        "cpu_partitioning": own.cpu_partitioning,
+        "manifests_dir": own.manifests_dir,
         "config": own.config,
     }
+
+
+def _proxy(own: Proxy | None) -> dict[str, Any] | None:
+    return {"http": own.http, "https": own.https, "no_proxy": list(own.no_proxy)} if own else None
+
+
+def _capabilities(own: Capabilities | None) -> dict[str, Any] | None:
+    return {"baseline": own.baseline, "additional": list(own.additional)} if own else None

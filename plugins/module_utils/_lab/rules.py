@@ -61,6 +61,9 @@ RULES = (
     Rule(rules_unique.serials, ("name", *COUNTS)),
     Rule(rules_unique.interfaces, ("name", "machine_network.topology", "machine_network.bridge")),
     Rule(rules_install.releases, ("install.version",)),
+    Rule(rules_install.capabilities, ("install",)),
+    Rule(rules_install.proxy, ("install.proxy",)),
+    Rule(rules_install.fencing, ("nodes.control_plane.fencing", "bmc.tls")),
     Rule(rules_install.sizes, ("nodes",)),
     Rule(rules_install.secrets),
 )

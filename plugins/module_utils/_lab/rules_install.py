@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pinned
@@ -15,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import size
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import Problem, inside
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.roster import CONTROL_PLANE, SPARE, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.secrecy import is_secret_key, is_secret_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec import LabSpec
 
 OLDEST = (4, 9)
@@ -23,8 +25,9 @@ LEAST_MEMORY_OF_OTHERS = "4GiB"
 LEAST_DISK = "20GiB"
 LEAST_VCPUS = 2
 
-SECRET_KEYS = ("pullsecret", "password", "token", "secret", "privatekey")
-SECRET_TEXT = re.compile(r"PRIVATE KEY-----|://[^/\s:@]+:[^/\s@]+@")
+FIRST_BASELINE = (4, 11)
+INDISPENSABLE = (("baremetal", (4, 11)), ("MachineAPI", (4, 14)), ("Ingress", (4, 16)))
+"""Capabilities that this kind of installation is made with, and since when they can be left out at all."""
 
 
 def releases(lab: Draft) -> Iterator[Problem]:
@@ -55,6 +58,38 @@ def _wants(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
     for name, override in spec.nodes.overrides.items():
         if override.network_config:
             yield (4, 10), f"nodes.overrides.{name}.network_config", "configures the node's network"
+    if spec.install and spec.install.capabilities:
+        yield FIRST_BASELINE, "install.capabilities", "chooses capabilities"
+    if spec.install and spec.install.cpu_partitioning:
+        yield (4, 13), "install.cpu_partitioning", "asks for CPU partitioning"
+
+
+def capabilities(lab: Draft) -> Iterator[Problem]:
+    spec = lab.spec
+    own, release = spec.install.capabilities if spec.install else None, pinned.release(spec)
+    if own is None or release is None or release < FIRST_BASELINE:
+        return
+    named = re.fullmatch(r"v([0-9]+)\.([0-9]+)", own.baseline)
+    if named and not FIRST_BASELINE <= (int(named[1]), int(named[2])) <= release:
+        right = f"None, vCurrent, or v{_text(FIRST_BASELINE)} to v{_text(release)} is right"
+        yield Problem("install.capabilities.baseline", f"is {own.baseline}, which {_text(release)} has not; {right}")
+    lacking = [name for name, since in INDISPENSABLE if since <= release and name not in own.additional]
+    if own.baseline == "None" and lacking:
+        wrong = f"lacks {', '.join(lacking)}, which the installation cannot do without"
+        yield Problem("install.capabilities.additional", f"{wrong}; add it, or take another baseline than None")
+
+
+def proxy(lab: Draft) -> Iterator[Problem]:
+    own = lab.spec.install and lab.spec.install.proxy
+    if own and not (own.http or own.https):
+        yield Problem("install.proxy", "names no proxy; http or https is right, or both")
+
+
+def fencing(lab: Draft) -> Iterator[Problem]:
+    """The nodes' fence agents speak nothing but TLS; the rehearsal does without them."""
+    spec = lab.spec
+    if spec.install and spec.nodes.control_plane.fencing and spec.bmc.tls is False:
+        yield Problem("bmc.tls", "is false, and nodes fence each other by TLS; true is right")
 
 
 def sizes(lab: Draft) -> Iterator[Problem]:
@@ -91,7 +126,7 @@ def secrets(lab: Draft) -> Iterator[Problem]:
     """The model can be pasted into a bug report, so nothing secret may enter it."""
     spec = lab.spec
     if spec.install:
-        yield from _secrets(spec.install.config, "install.config")
+        yield from _secrets(asdict(spec.install), "install")
     for name, override in spec.nodes.overrides.items():
         yield from _secrets(override.network_config or {}, f"nodes.overrides.{name}.network_config")
 
@@ -99,16 +134,16 @@ def secrets(lab: Draft) -> Iterator[Problem]:
 def _secrets(value: Any, path: str) -> Iterator[Problem]:
     if isinstance(value, dict):
         for name, item in value.items():
-            if name.replace("_", "").lower() in SECRET_KEYS:
+            if is_secret_key(name):
                 yield Problem(
                     inside(path, show_key(name)), "is a secret, and lab_spec holds none; give it by a vaulted variable"
                 )
             else:
                 yield from _secrets(item, inside(path, show_key(name)))
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from _secrets(item, f"{path}[{index}]")
-    elif isinstance(value, str) and SECRET_TEXT.search(value):
+    elif isinstance(value, str) and is_secret_text(value):
         yield Problem(
             path, "holds a secret (a key or a password), and lab_spec holds none; a vaulted variable is right"
         )

@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.addresses import Addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.scalars import Choice, FreeMapping, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.schema import ListOf, Located, MapOf, Section, key
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec_install import Install
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec_network import (
     HIGHEST_PORT,
     Bootstrap,
@@ -152,25 +153,6 @@ class Bmc:
     )
     port: int | None = key(PORT, "Port; the first of one per node for ipmi.", derived="8000, or 6230 for ipmi")
     tls: bool | None = key(YesNo(), "Whether it speaks TLS.", derived="true; false for ipmi, which has none")
-
-
-@dataclass(frozen=True)
-class Install:
-    """The real installation. Left out, everything ends with the rehearsal."""
-
-    distribution: str = key(Choice(("ocp", "okd")), "OpenShift or OKD.", default="ocp")
-    version: str = key(kinds.VERSION, "Release or channel, 4.9 or later.", default="stable-4.20")
-    release_image: str | None = key(
-        kinds.WORDS.like("quay.io/openshift-release-dev/ocp-release:4.20.3-x86_64"),
-        "Release image instead of the version's own; `version` still says which release it is.",
-    )
-    pull_secret_file: str = key(kinds.FILE, "File with the pull secret.", default="~/pull-secret.json")
-    ssh_key_file: str = key(
-        kinds.FILE.like("~/.ssh/id_ed25519.pub"),
-        "Public key to log in to the nodes with.",
-        default="~/.ssh/id_ed25519.pub",
-    )
-    config: dict[str, Any] = key(FreeMapping("mapping"), "Merged into install-config.yaml. No secrets.", default={})
 
 
 @dataclass(frozen=True)

@@ -323,6 +323,30 @@ def test_versions(version: str, channel: str | None, release: tuple[int, int]) -
     assert (install["release"]["major"], install["release"]["minor"]) == release
 
 
+def test_installation_has_what_was_left_out_as_nothing() -> None:
+    install = model_of("install: {}")["install"]
+    assert {key for key, value in install.items() if value is None} == {
+        "release_image",
+        "source",
+        "proxy",
+        "trust_bundle_file",
+        "capabilities",
+        "manifests_dir",
+    }
+    assert (install["image_mirrors"], install["fips"], install["cpu_partitioning"]) == ([], False, False)
+
+
+def test_installation_by_plain_names() -> None:
+    install = model_of(
+        "install: {source: /srv/mirror/, fips: true, proxy: {http: 'http://[fd00::1]:3128', no_proxy: [.a]}, "
+        "image_mirrors: [{source: quay.io/a, mirrors: ['m:5000/a', n]}], capabilities: {additional: [Console]}}"
+    )["install"]
+    assert (install["source"], install["fips"]) == ("/srv/mirror", True)
+    assert install["proxy"] == {"http": "http://[fd00::1]:3128", "https": None, "no_proxy": [".a"]}
+    assert install["image_mirrors"] == [{"source": "quay.io/a", "mirrors": ["m:5000/a", "n"]}]
+    assert install["capabilities"] == {"baseline": "vCurrent", "additional": ["Console"]}
+
+
 def test_installation_keeps_the_free_part_as_it_is() -> None:
     config = model_of("install: {config: {fips: true, networking: {mtu: 9000}, list: [1, 2.5, null, a]}}")["install"]
     assert config["config"] == {"fips": True, "networking": {"mtu": 9000}, "list": [1, 2.5, None, "a"]}

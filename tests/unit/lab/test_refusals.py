@@ -962,6 +962,91 @@ INSTALLATION = [
         ],
     ),
     (
+        "a password in a proxy's address",
+        "install: {proxy: {http: 'http://me:hidden@proxy.example.test:3128', https: 'https://:hidden@proxy.example.test'}}",
+        [
+            "lab_spec.install.proxy.http: holds a secret (a key or a password), and lab_spec holds none; a vaulted variable is right",
+            "lab_spec.install.proxy.https: holds a secret (a key or a password), and lab_spec holds none; a vaulted variable is right",
+        ],
+    ),
+    (
+        "a proxy of another kind, its password not shown",
+        "install: {proxy: {http: 'socks://me:hidden@proxy.example.test'}}",
+        [
+            "lab_spec.install.proxy.http: is no such URL; one that begins with http:// is right, such as http://proxy.example.test:3128"
+        ],
+    ),
+    (
+        "a proxy without a scheme",
+        "install: {proxy: {https: proxy.example.test}}",
+        [
+            "lab_spec.install.proxy.https: is 'proxy.example.test'; one that begins with http:// or https:// is right, such as http://proxy.example.test:3128"
+        ],
+    ),
+    (
+        "exceptions from no proxy",
+        "install: {proxy: {no_proxy: [.example.test]}}",
+        ["lab_spec.install.proxy: names no proxy; http or https is right, or both"],
+    ),
+    (
+        "exceptions in one text",
+        "install: {proxy: {http: 'http://proxy.example.test', no_proxy: ['a, b']}}",
+        [
+            "lab_spec.install.proxy.no_proxy[0]: is 'a, b'; one domain, address or network is right, without comma or space"
+        ],
+    ),
+    (
+        "a mirror with a tag",
+        "install: {image_mirrors: [{source: 'quay.io/a/b:4.20', mirrors: ['mirror:5000/a']}, {source: 'https://quay.io', mirrors: []}]}",
+        [
+            "lab_spec.install.image_mirrors[0].source: is 'quay.io/a/b:4.20'; a registry or repository is right, without scheme, tag and digest",
+            "lab_spec.install.image_mirrors[1].source: is 'https://quay.io'; a registry or repository is right, without scheme, tag and digest",
+            "lab_spec.install.image_mirrors[1].mirrors: has 0 items; 1 to 20 are right",
+        ],
+    ),
+    (
+        "a relative directory of tools",
+        "install: {source: mirror/clients}",
+        [
+            "lab_spec.install.source: is 'mirror/clients'; one that begins with http:// or https:// is right, such as https://mirror.example.test/clients or /srv/mirror/clients"
+        ],
+    ),
+    (
+        "capabilities and CPU partitioning too early",
+        "install: {version: 4.10.3, capabilities: {baseline: vCurrent}, cpu_partitioning: true}",
+        [
+            "lab_spec.install.capabilities: chooses capabilities, which 4.10 cannot; lab_spec.install.version of 4.11 or later is right",
+            "lab_spec.install.cpu_partitioning: asks for CPU partitioning, which 4.10 cannot; lab_spec.install.version of 4.13 or later is right",
+        ],
+    ),
+    (
+        "a set of capabilities to come",
+        "install: {version: 4.13.3, capabilities: {baseline: v4.14}}",
+        [
+            "lab_spec.install.capabilities.baseline: is v4.14, which 4.13 has not; None, vCurrent, or v4.11 to v4.13 is right"
+        ],
+    ),
+    (
+        "no set of capabilities",
+        "install: {capabilities: {baseline: everything, additional: [a b]}}",
+        [
+            "lab_spec.install.capabilities.baseline: is 'everything'; None, vCurrent or a release such as v4.18 is right",
+            "lab_spec.install.capabilities.additional[0]: is 'a b'; the name of a capability is right, such as Console",
+        ],
+    ),
+    (
+        "capabilities without which there is no installation",
+        "install: {version: 4.15.3, capabilities: {baseline: None, additional: [baremetal]}}",
+        [
+            "lab_spec.install.capabilities.additional: lacks MachineAPI, which the installation cannot do without; add it, or take another baseline than None"
+        ],
+    ),
+    (
+        "fencing without TLS",
+        "install: {}\nnodes: {control_plane: {count: 2, fencing: true}}\nbmc: {tls: false}",
+        ["lab_spec.bmc.tls: is false, and nodes fence each other by TLS; true is right"],
+    ),
+    (
         "a key deep in the configuration",
         "install: {config: {a: [{b: '-----BEGIN RSA PRIVATE KEY-----'}]}}",
         [

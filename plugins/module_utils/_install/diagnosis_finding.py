@@ -1,0 +1,29 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a diagnosis is made of, and what it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
+
+
+@dataclass(frozen=True)
+class Case:
+    story: Story
+    evidence: Evidence
+    suspects: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Finding:
+    who: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.who}: {self.text}"

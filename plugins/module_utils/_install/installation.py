@@ -1,0 +1,106 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An installation begun, or gone on with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    apparmor,
+    decision,
+    leftovers,
+    prepare,
+    run,
+    situation,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.run import Plan
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.decision import Decision
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.facts import Facts
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.prepare import Job
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.program import Program
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.situation import Wanted
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What is at hand of it. Making a job or finding the program fails when something of it is wrong."""
+
+    place: Place
+    wanted: Wanted
+    nodes: Sequence[Mapping[str, Any]]
+    bmc_home: Path
+    environment: Mapping[str, str]
+    find_program: Callable[[], Program]
+    make_job: Callable[[Program], Job]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    todo: Decision
+    note: str
+    removed: tuple[str, ...] = ()
+
+
+def install(lab: Lab, *, check_mode: bool) -> Outcome:
+    outcome, _facts = _look(lab)
+    if check_mode or outcome.todo.kind not in (decision.FRESH, decision.RESUME):
+        return outcome
+    with prepare.alone(lab.place):
+        outcome, facts = _look(lab)  # another play may have begun it meanwhile
+        if outcome.todo.kind == decision.FRESH:
+            return _begin(lab, outcome.todo)
+        if outcome.todo.kind == decision.RESUME:
+            _go_on(lab, outcome.todo, facts)
+        return outcome
+
+
+def _look(lab: Lab) -> tuple[Outcome, Facts]:
+    facts = situation.look(lab.place, lab.wanted)
+    todo = decision.decide(facts)
+    return Outcome(todo, decision.note_of(facts, todo)), facts
+
+
+def _begin(lab: Lab, todo: Decision) -> Outcome:
+    program = lab.find_program()
+    job = lab.make_job(program)  # nothing is removed for one that cannot begin
+    removed = _remove(lab) if todo.clears else []
+    note = prepare.lay_out(lab.place, job)
+    apparmor.allow(lab.place, lab.wanted.cluster)
+    _start(lab, program, todo, program.version, lab.wanted.config_digest)
+    return Outcome(todo, note, tuple(removed))
+
+
+def _go_on(lab: Lab, todo: Decision, facts: Facts) -> None:
+    program, last = lab.find_program(), run.read(lab.place)
+    prepare.make_directories(lab.place)
+    _start(lab, program, todo, facts.version or program.version, last.config_digest)
+
+
+def _start(lab: Lab, program: Program, todo: Decision, version: str, config_digest: str) -> None:
+    plan = Plan(
+        program=str(program.path),
+        commands=todo.commands,
+        assets=str(lab.place.assets),
+        environment=lab.environment,
+        version=version,
+        config_digest=config_digest,
+    )
+    run.start(lab.place, plan)
+
+
+def _remove(lab: Lab) -> list[str]:
+    wanted = lab.wanted
+    with connect(wanted.libvirt_uri) as connection:
+        return leftovers.remove(
+            connection, lab.place, wanted.cluster, lab.nodes, lab.bmc_home, wanted.bridges, records=False
+        )

@@ -1,0 +1,29 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the secrets of an install-config.yaml come from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Login
+
+
+def pull_secret_of(given: Any) -> str:
+    """Ansible may have read the JSON already."""
+    return given if isinstance(given, str) else json.dumps(given or "")
+
+
+def logins_of(path: Path, lab: str) -> dict[str, Login]:
+    """Of the nodes' BMCs, by the names that the nodes have in install-config.yaml."""
+    prefix = Identity(lab).vm_name("")
+    known = credentials.read(path)
+    return {name[len(prefix) :]: login for name, login in known.items() if name.startswith(prefix)}

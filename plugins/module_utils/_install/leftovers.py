@@ -1,0 +1,191 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an installation leaves on its host, and its removal: complete also after one that was killed anywhere."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._install import apparmor, blank, bootstrap, infra, run
+from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import Nodes, Traces
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, RUNS, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import things_of_labs
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+BMC_HOME = Path("/var/lib/nometal/bmc")
+LABS = Path("/var/lib/nometal/labs")
+STOPPING_SECONDS = 120
+LOOKS, SETTLE_SECONDS = 10, 0.5
+"""What the cluster told its nodes' BMCs just before it was switched off may take a moment."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Whose installation it is, as the lab model has it."""
+
+    place: Place
+    cluster: str
+    bridges: Collection[str] = ()
+    nodes: Sequence[Mapping[str, Any]] = ()
+    """Those that are not named are left as they are."""
+    bmc_home: Path = BMC_HOME
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """Of the bootstrap VM."""
+
+    domains: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """NVRAM that outlives its domain."""
+
+    def __bool__(self) -> bool:
+        return any((self.domains, self.pools, self.directories, self.logs, self.files))
+
+
+@dataclass(frozen=True)
+class Remains:
+    """Of the whole installation."""
+
+    running: bool
+    leftovers: Leftovers
+    nodes: tuple[Traces, ...]
+    files: tuple[str, ...]
+    apparmor_rule: bool = False
+
+
+def names(connection: Any, place: Place, cluster: str, bridges: Collection[str] = ()) -> list[str]:
+    """Of its bootstrap VM: by the installer's notes, or else by what only this lab's can be called."""
+    noted = infra.ids_of(place)
+    if noted:
+        return sorted(map(infra.bootstrap_of, noted))
+    others = [Place(path.name) for path in _directories(INSTALLS) if path.name != place.lab]
+    labs = {*(other.lab for other in others), *(path.name for path in _directories(LABS)), *things_of_labs(connection)}
+    claim = infra.Claim(
+        cluster=cluster,
+        bridges=frozenset(bridges),
+        others=frozenset(infra.bootstrap_of(known) for other in others for known in infra.ids_of(other)),
+        rivals=infra.rivals_of(cluster, labs - {place.lab}),
+    )
+    return list(claim.ours(bootstrap.all_named(connection)))
+
+
+def find(connection: Any, place: Place, cluster: str, bridges: Collection[str] = ()) -> Leftovers:
+    own = names(connection, place, cluster, bridges)
+    return Leftovers(
+        domains=tuple(name for name in bootstrap.domains(connection) if name in own),
+        pools=tuple(name for name in bootstrap.pools(connection) if name in own),
+        directories=tuple(map(str, bootstrap.directories(own))),
+        logs=tuple(map(str, bootstrap.logs(own))),
+        files=tuple(map(str, bootstrap.nvram(own))),
+    )
+
+
+def plan(current: Remains | None, _desired: None = None) -> Sequence[Step]:
+    """What tells whose things are whose, the installer's notes, goes last."""
+    if current is None:
+        return []
+    left = current.leftovers
+    return [
+        *([Step("stop", "installer")] if current.running else []),
+        *(Step("undefine", name) for name in left.domains),
+        *blank.plan(current.nodes),
+        *(Step("undefine pool", name) for name in left.pools),
+        *([Step("withdraw", "AppArmor rule")] if current.apparmor_rule else []),
+        *(Step("remove", path) for path in (*left.files, *left.directories, *left.logs, *current.files)),
+    ]
+
+
+class RemovalPort:
+    """One lab's installation on its host."""
+
+    def __init__(self, connection: Any, lab: Lab, *, records: bool = True) -> None:
+        """Records: all that the host keeps of the installation, bundles included, not only what the installer made."""
+        place = lab.place
+        self._connection = connection
+        self._lab = lab
+        self._nodes = Nodes(connection, place.lab, lab.nodes, lab.bmc_home)
+        made = (place.assets, place.temporary, place.output, place.run)
+        self._paths = (place.directory, place.events.parent) if records else made
+        self._records = records
+        self._done: set[str] = set()
+
+    def read(self) -> Remains:
+        lab = self._lab
+        return Remains(
+            running=run.read(lab.place).running,
+            leftovers=find(self._connection, lab.place, lab.cluster, lab.bridges),
+            nodes=self._nodes.look(),
+            files=tuple(str(path) for path in self._paths if path.exists()),
+            apparmor_rule=self._records and apparmor.is_allowed(lab.place),
+        )
+
+    def apply(self, step: Step) -> None:
+        actions: dict[str, Callable[[str], None]] = {
+            "stop": lambda _what: self._stop(),
+            "undefine": lambda name: bootstrap.remove_domain(self._connection, name),
+            "undefine pool": lambda name: bootstrap.remove_pool(self._connection, name),
+            "withdraw": lambda _what: apparmor.withdraw(self._lab.place),
+            "remove": lambda path: bootstrap.remove_path(Path(path)),
+            "switch off": self._nodes.switch_off,
+            "blank": self._nodes.blank,
+            "eject medium of": self._nodes.eject,
+            "clear boot override of": self._nodes.clear_override,
+        }
+        actions[step.verb](step.target)
+        self._done.add(step.verb)
+
+    def finish(self) -> None:
+        """A cluster that was being switched off may have had a node switched on meanwhile."""
+        for look in range(LOOKS if "switch off" in self._done else 0):
+            time.sleep(SETTLE_SECONDS)
+            again = blank.plan(self._nodes.look())
+            for step in again:
+                self.apply(step)
+            if not again:
+                break
+            if look == LOOKS - 1:
+                raise OperatorError(
+                    f"Something switches nodes of lab {self._lab.place.lab} on again and again "
+                    f"({', '.join(map(str, again))}): stop whatever manages them, then run this again."
+                )
+        for directory in (INSTALLS, INSTALLS.parent, RUNS, RUNS.parent) if "remove" in self._done else ():
+            files.remove_empty(directory)
+
+    def _stop(self) -> None:
+        run.stop(self._lab.place, seconds=STOPPING_SECONDS)
+
+
+def remove(  # noqa: PLR0913, PLR0917 - few callers, and names say what is what
+    connection: Any,
+    place: Place,
+    cluster: str,
+    nodes: Sequence[Mapping[str, Any]] = (),
+    bmc_home: Path = BMC_HOME,
+    bridges: Collection[str] = (),
+    *,
+    records: bool = True,
+) -> list[str]:
+    """Returns what was done. Without records, bundles and what the next installation goes on with stay."""
+    port = RemovalPort(connection, Lab(place, cluster, bridges, nodes, bmc_home), records=records)
+    steps = plan(port.read())
+    for step in steps:
+        port.apply(step)
+    port.finish()
+    return [str(step) for step in steps]
+
+
+def _directories(parent: Path) -> list[Path]:
+    return [path for path in parent.iterdir() if path.is_dir()] if parent.is_dir() else []

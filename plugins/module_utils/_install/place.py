@@ -1,0 +1,84 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a lab's installation has its things on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+INSTALLS = Path("/var/lib/nometal/install")
+RUNS = Path("/run/nometal/install")
+CACHE = Path("/var/cache/nometal/installer")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Nearly all that lies here is secret, so the directory is root's alone."""
+
+    lab: str
+
+    @property
+    def directory(self) -> Path:
+        return INSTALLS / self.lab
+
+    @property
+    def assets(self) -> Path:
+        """What the installer is given as its directory."""
+        return self.directory / "cluster"
+
+    @property
+    def config(self) -> Path:
+        """A copy, for the installer consumes the one in its directory."""
+        return self.directory / "install-config.yaml"
+
+    @property
+    def log(self) -> Path:
+        return self.assets / ".openshift_install.log"
+
+    @property
+    def metadata(self) -> Path:
+        return self.assets / "metadata.json"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.assets / "auth/kubeconfig"
+
+    @property
+    def password(self) -> Path:
+        return self.assets / "auth/kubeadmin-password"
+
+    @property
+    def runner(self) -> Path:
+        """The program that runs the installer, whatever becomes of Ansible."""
+        return self.directory / "runner.py"
+
+    @property
+    def lock(self) -> Path:
+        """Held as long as something runs."""
+        return self.directory / "lock"
+
+    @property
+    def run(self) -> Path:
+        """What runs, or ran last, and how it ended."""
+        return self.directory / "run.json"
+
+    @property
+    def output(self) -> Path:
+        """What the installer printed."""
+        return self.directory / "output.log"
+
+    @property
+    def temporary(self) -> Path:
+        """The installer's directory for temporary files: it leaves secrets there."""
+        return self.directory / "tmp"
+
+    @property
+    def bundles(self) -> Path:
+        return self.directory / "bundles"
+
+    @property
+    def events(self) -> Path:
+        """What there is to tell while it runs, for those who follow."""
+        return RUNS / self.lab / "events.jsonl"

@@ -1,0 +1,180 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The installer's directory as it is to find it, and nobody else at work on it meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    manifest_files,
+    media_tls,
+    mistakes,
+    runner,
+    yaml_text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import CACHE
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import secret_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+
+OURS = secret_files.Access("root", "root", 0o700)
+EVERYBODYS = secret_files.Access("root", "root", 0o755)
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+WAITING_SECONDS, MANIFESTS_SECONDS = 300, 300
+WRONG_CONFIG = 3  # the installer's exit code
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a new installation is made of."""
+
+    program: Path
+    release: tuple[int, int] | None
+    config: Mapping[str, Any]
+    """With all secrets in it."""
+    secrets: Callable[[], Iterable[str]]
+    """What may not be shown, once the configuration is written down."""
+    manifests: Mapping[str, str]
+    media_tls: bool
+    environment: Mapping[str, str]
+
+    @property
+    def changes_manifests(self) -> bool:
+        return bool(self.manifests) or self.switches_tls_off
+
+    @property
+    def switches_tls_off(self) -> bool:
+        return not self.media_tls and (self.release is None or self.release >= media_tls.SINCE)
+
+
+def environment_of(place: Place, tools: Path, more: Mapping[str, Any]) -> dict[str, str]:
+    """Nothing else of ours: it may name other registries, another cluster."""
+    return {
+        **{name: str(value) for name, value in more.items()},
+        "PATH": f"{tools}:{PATH}",
+        "LANG": "C.UTF-8",
+        "HOME": str(place.directory),
+        "TMPDIR": str(place.temporary),
+        "XDG_CACHE_HOME": str(CACHE),
+    }
+
+
+@contextmanager
+def alone(place: Place) -> Iterator[None]:
+    """Others that prepare an installation of this lab are waited for."""
+    deadline = time.monotonic() + WAITING_SECONDS
+    while (directory := _taken(place)) is None:
+        if time.monotonic() > deadline:
+            raise OperatorError(f"Another play is preparing an installation of lab {place.lab} and does not end.")
+        time.sleep(0.1)
+    try:
+        yield
+    finally:
+        files.remove_empty(place.directory)
+        os.close(directory)
+
+
+def lay_out(place: Place, job: Job) -> str:
+    """Everything anew. What the operator should know of it is returned. If it fails, nothing is left."""
+    clear(place)
+    try:
+        make_directories(place)
+        text = yaml_text.dump(job.config)
+        files.write_whole(place.config, text, 0o600)
+        files.write_whole(place.assets / place.config.name, text, 0o600)  # the installer consumes this one
+        return _changed_manifests(place, job) if job.changes_manifests else ""
+    except BaseException:
+        clear(place)
+        raise
+
+
+def clear(place: Place) -> None:
+    for directory in (place.assets, place.temporary):
+        if directory.exists():
+            shutil.rmtree(directory)
+    for file in (place.config, place.runner, place.run, place.output, place.directory / runner.PLAN):
+        files.remove(file)
+
+
+def make_directories(place: Place) -> None:
+    for directory in (place.directory, place.assets, place.temporary):
+        _make(directory, OURS)
+    _make(CACHE, EVERYBODYS)
+
+
+def _make(directory: Path, access: secret_files.Access) -> None:
+    try:
+        secret_files.make_directory(directory, access)
+    except FileExistsError:  # at the same instant, another play has made one above it
+        secret_files.make_directory(directory, access)
+
+
+def _taken(place: Place) -> int | None:
+    """The directory itself is the lock, so that there is nothing to leave behind."""
+    with suppress(FileNotFoundError):  # another play has just ended, and removed it
+        _make(place.directory, OURS)
+        directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
+        if _is_locked(directory) and _is_at(directory, place.directory):
+            return directory
+        os.close(directory)
+    return None
+
+
+def _is_locked(directory: int) -> bool:
+    with suppress(BlockingIOError):
+        flock(directory, LOCK_EX | LOCK_NB)
+        return True
+    return False
+
+
+def _is_at(directory: int, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(directory), path.stat())
+    return False
+
+
+def _changed_manifests(place: Place, job: Job) -> str:
+    _create_manifests(place, job)
+    if job.switches_tls_off:
+        media_tls.switch_off(place.assets)
+    return manifest_files.add(place.assets, job.manifests)
+
+
+def _create_manifests(place: Place, job: Job) -> None:
+    command = [str(job.program), "create", "manifests", "--dir", str(place.assets)]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd=place.directory,
+            env=dict(job.environment),
+            umask=0o077,
+            timeout=MANIFESTS_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OperatorError(f"`{job.program.name} create manifests` did not end in {MANIFESTS_SECONDS} s.") from error
+    if done.returncode:
+        found = "\n".join(mistakes.told(done.stderr + done.stdout, job.secrets()))
+        if done.returncode == WRONG_CONFIG:
+            raise OperatorError(f"The installer refuses the lab's install-config.yaml:\n{found}")
+        code = f"ended with {done.returncode}"
+        raise OperatorError(f"`{job.program.name} create manifests` {code}:\n{found}")

@@ -1,0 +1,177 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where tools are kept: each release in a directory that is whole or not there, below one that is ours."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._install import tools_kept, tools_making, tools_request
+from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_disk import locked
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_progress import Progress
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_request import Answer, Request
+
+MARK = ".nometal-tools"
+MARK_TEXT = "Made by nometal.ipi (module installer_tools), which removes this directory with all that is in it.\n"
+USUAL_PATH = "/var/cache/nometal/tools"
+UNFINISHED = "unfinished-"
+GIVEN_UP = 24 * 3600.0  # seconds since anything came
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Which tools are there, of those asked for; none if they are not whole. Leftovers: of a run that was killed."""
+
+    name: str | None
+    leftovers: bool = False
+
+
+def plan(current: Tools | None, wanted: Tools | None) -> Sequence[Step]:
+    if wanted is None:
+        return [Step("remove", "tools")] if current else []
+    if current is None or current.name != wanted.name:
+        return [Step("get", "tools")]
+    return [Step("tidy", "tools")] if current.leftovers else []
+
+
+def refuse_conflicts(path: Path) -> None:
+    """What is not ours is neither filled nor removed."""
+    if not path.is_absolute():
+        raise OperatorError(f"path is {path}: an absolute path is right, such as {USUAL_PATH}.")
+    if os.path.lexists(path) and not _may_be_ours(path):
+        raise OperatorError(
+            f"{path} is there and holds no tools of nometal.ipi, beside which there would be a file {MARK}: name a "
+            "directory of its own."
+        )
+
+
+def _may_be_ours(path: Path) -> bool:
+    """Empty, too: a run may have been killed at any point."""
+    is_directory = path.is_dir() and not path.is_symlink()
+    return is_directory and ((path / MARK).is_file() or not any(path.iterdir()))
+
+
+class ToolsPort:
+    def __init__(self, request: Request, answer: Answer, progress: Progress) -> None:
+        self._request = request
+        self._answer = answer
+        self._progress = progress
+        self._path = request.path
+        self._work = request.path / f"{UNFINISHED}{answer.directory.name}"
+
+    def read(self) -> Tools | None:
+        if not self._path.exists():
+            return None
+        is_whole = tools_kept.read(self._answer.directory) is not None
+        return Tools(self._answer.directory.name if is_whole else None, leftovers=is_whole and self._work.exists())
+
+    def apply(self, _step: Step) -> None:
+        os.umask(0o022)
+        try:
+            with self._shared():
+                self._finish()
+        except OSError as error:
+            raise OperatorError(f"The tools cannot be kept in {self._path}: {error}.") from error
+
+    def remember(self) -> None:
+        """What a channel was; it only serves a time without network."""
+        if self._answer.origin:
+            with suppress(OSError), self._shared():
+                tools_request.remember(self._request, self._answer.version)
+
+    def _shared(self) -> AbstractContextManager[bool]:
+        """Nobody removes the directory meanwhile."""
+        return locked(self._path / MARK, fcntl.LOCK_SH, self._make_directory, lambda: self._wait("their removal"))
+
+    def _make_directory(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        if not (self._path / MARK).exists():
+            (self._path / MARK).write_text(MARK_TEXT, encoding="utf-8")
+
+    def _wait(self, what: str) -> None:
+        self._progress.say("oc", f"waits for {what}")
+
+    def _finish(self) -> None:
+        """What is there of it stays when this is killed, and is gone on with."""
+        final, work = self._answer.directory, self._work
+        with locked(work, fcntl.LOCK_EX, lambda: work.mkdir(exist_ok=True), lambda: self._wait("another run")):
+            if not tools_kept.read(final):  # by another run, while this one waited
+                self._forget_others(work)
+                try:
+                    made = tools_making.make(self._request, self._answer, work, self._progress)
+                except BaseException:
+                    _keep_downloads(work)
+                    raise
+                _remove(final)
+                made.rename(final)
+            _remove(work)
+
+    def _forget_others(self, own: Path) -> None:
+        """What nobody goes on with takes room."""
+        for work in self._path.glob(f"{UNFINISHED}*"):
+            if work != own and _touched(work) < time.time() - GIVEN_UP:
+                with locked(work, fcntl.LOCK_EX) as has_lock:
+                    if has_lock:
+                        _remove(work)
+
+
+@dataclass(frozen=True)
+class RemovalPort:
+    path: Path
+
+    def read(self) -> Tools | None:
+        return Tools(None) if self.path.exists() else None
+
+    def apply(self, _step: Step) -> None:
+        try:
+            with locked(self.path / MARK, fcntl.LOCK_EX, wait=lambda: None) as has_lock:
+                if has_lock:
+                    self._remove_all()
+            if self.path.exists():
+                self.path.rmdir()
+            files.remove_empty(self.path.parent)
+        except OSError as error:
+            raise OperatorError(f"{self.path} cannot be removed: {error}.") from error
+
+    def _remove_all(self) -> None:
+        """The mark is there as long as anything is."""
+        for entry in self.path.iterdir():
+            if entry.name != MARK:
+                _remove(entry)
+        (self.path / MARK).unlink()
+
+
+def _touched(work: Path) -> float:
+    with suppress(FileNotFoundError):  # another run removes it just now
+        return max(entry.stat().st_mtime for entry in (work, *work.iterdir()))
+    return time.time()
+
+
+def _keep_downloads(work: Path) -> None:
+    for entry in work.iterdir():
+        if not entry.with_suffix(tools_making.PART).exists():
+            _remove(entry)
+    files.remove_empty(work)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,120 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_info
+short_description: How far the installation of a lab's cluster is
+version_added: 0.1.0
+description:
+  - Tells from what lies on the host whether a lab has a cluster, or an installation that runs or has failed, and where
+    its files are. Nothing is asked of the cluster itself, and nothing secret is returned.
+author:
+  - nometal.ipi contributors (@nometal)
+options:
+  lab:
+    description: Name of the lab.
+    type: str
+    required: true
+attributes:
+  check_mode:
+    support: full
+    description: Changes nothing.
+"""
+
+EXAMPLES = r"""
+- name: Look at the cluster of a lab
+  nometal.ipi.cluster_info:
+    lab: demo
+  register: demo_cluster
+
+- name: Ask it which nodes it has
+  ansible.builtin.command: oc get nodes
+  environment:
+    KUBECONFIG: "{{ demo_cluster.kubeconfig }}"
+  when: demo_cluster.state == 'installed'
+  changed_when: false
+"""
+
+RETURN = r"""
+state:
+  description:
+    - V(nothing) if nothing was ever installed, V(running) while the installer runs, V(installed) once it has said that
+      the installation is complete, V(failed) or V(interrupted) if it ended before.
+  returned: success
+  type: str
+  sample: installed
+begun:
+  description: Whether anything of the cluster has been made, so that another release would have to begin anew.
+  returned: success
+  type: bool
+  sample: true
+version:
+  description: The release that it is, or is to become. Empty without one.
+  returned: success
+  type: str
+  sample: 4.20.3
+directory:
+  description: The installer's directory on the host, which root alone can read.
+  returned: success
+  type: str
+  sample: /var/lib/nometal/install/demo/cluster
+kubeconfig:
+  description: Where the kubeconfig of its administrator lies; empty as long as there is none.
+  returned: success
+  type: str
+  sample: /var/lib/nometal/install/demo/cluster/auth/kubeconfig
+password_file:
+  description: Where the password of C(kubeadmin) lies; empty as long as there is none.
+  returned: success
+  type: str
+  sample: /var/lib/nometal/install/demo/cluster/auth/kubeadmin-password
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import run
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._install.watch import Watch
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {"lab": {"type": "str", "required": True}}
+
+
+def info(place: Place) -> dict[str, Any]:
+    seen = Watch(Installation(place)).glance()
+    return {
+        "changed": False,
+        "state": seen["state"],
+        "begun": seen["stage"] not in ("", Stage.PREPARE.value),
+        "version": run.read(place).version,
+        "directory": str(place.assets),
+        "kubeconfig": path_of(place.kubeconfig),
+        "password_file": path_of(place.password),
+    }
+
+
+def path_of(file: Path) -> str:
+    return str(file) if file.exists() else ""
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**info(Place(module.params["lab"])))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

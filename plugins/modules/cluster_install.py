@@ -1,0 +1,305 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_install
+short_description: The OpenShift installer, started on the host where nothing of Ansible's can end it
+version_added: 0.1.0
+description:
+  - Starts C(create cluster), and returns at once. The installer runs on, whatever becomes of the connection or of the
+    controller. M(nometal.ipi.cluster_watch) follows it.
+  - Where the installer is running, it is left alone. Where it has failed or was killed, it goes on where that is
+    possible, and starts over where nothing had been made yet. Otherwise the module fails and tells why, and
+    O(restart=true) starts over.
+  - Where the cluster is installed, nothing changes, whatever has changed in O(config).
+  - All that the installer keeps lies in C(/var/lib/nometal/install/<lab>), which only root reads.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.libvirt
+attributes:
+  check_mode:
+    support: full
+    description: Tells what there is to do. Neither the tools nor the secrets are needed for that.
+  diff_mode:
+    support: full
+    description: Which of the installer's commands run. Never what install-config.yaml says.
+options:
+  lab:
+    description: Name of the lab.
+    type: str
+    required: true
+  version:
+    description:
+      - Release that is to be installed, as M(nometal.ipi.installer_tools) returns it.
+      - If it is given, an installer of another release is refused.
+    type: str
+    default: ""
+  tools:
+    description: Directory of C(oc) and the installer, as M(nometal.ipi.installer_tools) returns it.
+    type: path
+    required: true
+  config:
+    description: The install-config.yaml as the filter P(nometal.ipi.install_config#filter) makes it, without secrets.
+    type: dict
+    required: true
+  pull_secret:
+    description: The pull secret, JSON with C(auths) in it. Needed to begin an installation.
+    type: raw
+  secret_config:
+    description: What else of install-config.yaml is secret. It is merged over O(config).
+    type: dict
+    default: {}
+  credentials:
+    description:
+      - File with the accounts of the nodes' BMCs, as M(nometal.ipi.redfish_emulator) keeps it.
+      - By default that of the lab below O(bmc_home).
+    type: path
+  manifests:
+    description:
+      - Manifests for the cluster, by file name. Each is text, or a mapping or a list of mappings.
+      - One that is called as one of the installer's own takes its place, which is noted.
+    type: dict
+    default: {}
+  media_tls:
+    description:
+      - Whether virtual media is served by TLS.
+      - With V(false) it comes over http, for BMCs that cannot verify the certificate. Up to 4.9 it always does.
+    type: bool
+    default: true
+  environment:
+    description: Environment of the installer, such as proxies. What the module itself sets counts more.
+    type: dict
+    default: {}
+  restart:
+    description:
+      - Whether to start over. The installer is ended if it runs, and B(what it has made is removed, a running cluster
+        included).
+    type: bool
+    default: false
+  nodes:
+    description:
+      - The lab's nodes, as the lab model lists them. With O(restart=true) they are switched off, and their disks are
+        made blank.
+    type: list
+    elements: dict
+    default: []
+  bridges:
+    description: The bridges into which the lab's bootstrap VM is plugged, by which it is told from other labs'.
+    type: list
+    elements: str
+    default: []
+  bmc_home:
+    description: Directory of what labs' BMC services keep, as of M(nometal.ipi.redfish_emulator).
+    type: path
+    default: /var/lib/nometal/bmc
+seealso:
+  - module: nometal.ipi.cluster_watch
+  - module: nometal.ipi.cluster_removal
+"""
+
+EXAMPLES = r"""
+- name: Start the installation, or go on with it
+  nometal.ipi.cluster_install:
+    lab: "{{ lab.name }}"
+    version: "{{ demo_tools.version }}"
+    tools: "{{ demo_tools.directory }}"
+    config: "{{ lab | nometal.ipi.install_config(demo_tools.version, ssh_key=demo_ssh_key) }}"
+    pull_secret: "{{ demo_pull_secret }}"
+    manifests: "{{ lab | nometal.ipi.install_manifests }}"
+  register: demo_install
+
+- name: Destroy the cluster and install it anew
+  nometal.ipi.cluster_install:
+    lab: "{{ lab.name }}"
+    tools: "{{ demo_tools.directory }}"
+    config: "{{ lab | nometal.ipi.install_config }}"
+    pull_secret: "{{ demo_pull_secret }}"
+    nodes: "{{ lab.nodes }}"
+    bridges: ["{{ lab.bridge }}"]
+    restart: true
+"""
+
+RETURN = r"""
+decision:
+  description:
+    - V(fresh), an installation begins; V(resume), one goes on; V(attach), it is running already; V(done), the cluster
+      is installed; V(must_restart), it does not go on, and the module has failed.
+  returned: success, or where it must start over
+  type: str
+  sample: fresh
+why:
+  description: What speaks for it.
+  returned: success, or where it must start over
+  type: str
+  sample: Nothing of this cluster is installed yet.
+note:
+  description: What may have been expected and does not happen. Often empty.
+  returned: success, or where it must start over
+  type: str
+  sample: ""
+commands:
+  description: The installer's commands that run now, one after the other.
+  returned: success, or where it must start over
+  type: list
+  elements: str
+  sample: [create cluster]
+directory:
+  description: The installer's directory, with C(auth/kubeconfig) in it.
+  returned: success, or where it must start over
+  type: str
+  sample: /var/lib/nometal/install/demo/cluster
+removed:
+  description: What was removed before, with O(restart=true).
+  returned: success, or where it must start over
+  type: list
+  elements: str
+  sample: []
+"""
+
+import hashlib
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    bundle_secrets,
+    config_secrets,
+    decision,
+    installation,
+    job_secrets,
+    manifest_files,
+    prepare,
+    program,
+    situation,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.installation import Lab, Outcome
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.prepare import Job
+from ansible_collections.nometal.ipi.plugins.module_utils._install.program import Program
+from ansible_collections.nometal.ipi.plugins.module_utils._install.situation import Wanted
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import cluster_name
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "version": {"type": "str", "default": ""},
+    "tools": {"type": "path", "required": True},
+    "config": {"type": "dict", "required": True},
+    "pull_secret": {"type": "raw", "no_log": True},
+    "secret_config": {"type": "dict", "default": {}, "no_log": True},
+    "credentials": {"type": "path"},
+    "manifests": {"type": "dict", "default": {}, "no_log": True},
+    "media_tls": {"type": "bool", "default": True},
+    "environment": {"type": "dict", "default": {}, "no_log": True},
+    "restart": {"type": "bool", "default": False},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def lab_from(params: dict[str, Any]) -> Lab:
+    place, tools = Place(name_in(params)), Path(params["tools"])
+    environment = prepare.environment_of(place, tools, params["environment"])
+    return Lab(
+        place=place,
+        wanted=wanted_from(params),
+        nodes=params["nodes"],
+        bmc_home=Path(params["bmc_home"]),
+        environment=environment,
+        find_program=partial(program.find, tools, params["version"], place.directory),
+        make_job=partial(job_from, params, place, environment),
+    )
+
+
+def name_in(params: dict[str, Any]) -> str:
+    """It becomes the name of a directory."""
+    try:
+        return cluster_name(params["lab"])
+    except ValueError as error:
+        raise OperatorError(f"lab {error}.") from error
+
+
+def wanted_from(params: dict[str, Any]) -> Wanted:
+    public = json.dumps(config_secrets.without_secrets(params["config"]), sort_keys=True)
+    return Wanted(
+        cluster=params["config"].get("metadata", {}).get("name") or params["lab"],
+        bridges=tuple(params["bridges"]),
+        version=params["version"],
+        config_digest=hashlib.sha256(public.encode()).hexdigest(),
+        restart=params["restart"],
+        libvirt_uri=params["libvirt_uri"],
+    )
+
+
+def job_from(params: dict[str, Any], place: Place, environment: dict[str, str], found: Program) -> Job:
+    credentials = Path(params["credentials"] or f"{params['bmc_home']}/{params['lab']}/credentials.json")
+    pull_secret = job_secrets.pull_secret_of(params["pull_secret"])
+    full = config_secrets.with_secrets(
+        params["config"],
+        pull_secret=pull_secret,
+        logins=job_secrets.logins_of(credentials, params["lab"]),
+        extra=params["secret_config"],
+    )
+    return Job(
+        program=found.path,
+        release=situation.release_of(found.version),
+        config=full,
+        secrets=partial(bundle_secrets.known, place, Path(params["bmc_home"]), params["secret_config"], pull_secret),
+        manifests=manifest_files.texts_of(params["manifests"]),
+        media_tls=params["media_tls"],
+        environment=environment,
+    )
+
+
+def result_of(lab: Lab, outcome: Outcome) -> dict[str, Any]:
+    todo = outcome.todo
+    changed = todo.kind in (decision.FRESH, decision.RESUME)
+    runs = "".join(f"{command}\n" for command in todo.commands) if changed else ""
+    return {
+        "changed": changed,
+        "decision": todo.kind,
+        "why": todo.why,
+        "note": outcome.note,
+        "commands": list(todo.commands),
+        "directory": str(lab.place.assets),
+        "removed": list(outcome.removed),
+        "diff": {"before": "", "after": runs},
+    }
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    os.umask(0o077)
+    lab = lab_from(params)
+    try:
+        return result_of(lab, installation.install(lab, check_mode=check_mode))
+    except OSError as error:  # the disk is full, or somebody has made it read-only
+        where = error.filename or lab.place.directory
+        raise OperatorError(f"{where}: {error.strerror or error}. Right that, then run this again.") from error
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        result = run(module.params, check_mode=module.check_mode)
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+    if result["decision"] == decision.MUST_RESTART:
+        module.fail_json(msg=result["why"], **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_removal
+short_description: Remove a cluster with all that its installer leaves on the host
+version_added: 0.1.0
+description:
+  - Removes a cluster in any state, also one that is being installed, and all that C(openshift-install destroy cluster)
+    leaves behind. That is the bootstrap VM with its NVRAM, volumes, pool, directory, logs and leases, and the
+    installer's directory with its temporary files, which hold secrets.
+  - The nodes' VMs stay. They are switched off, with blank disks, an empty drive, no boot override and new firmware
+    variables, so that the next installation finds them as the first did. Only VMs that M(nometal.ipi.bmh_vm) made for
+    the lab are touched, and only disks that it made for them.
+  - The bootstrap VM is known by the infraID that the installer has noted. Without these notes it is known by its name
+    and by the bridges into which it is plugged. What may as well be another lab's is not removed; the module says so.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+  - nometal.ipi.libvirt
+options:
+  lab:
+    description: Name of the lab.
+    type: str
+    required: true
+  cluster:
+    description: Name of the cluster, C(metadata.name) of its install-config.yaml. The lab's name if it is not given.
+    type: str
+  bridges:
+    description:
+      - The lab's bridges into which the installer plugs the bootstrap VM.
+      - They tell apart clusters whose names begin with the same 21 characters, where the installer's notes are gone.
+    type: list
+    elements: str
+    default: []
+  nodes:
+    description: The lab's nodes on this host, as the lab model lists them.
+    type: list
+    elements: dict
+    default: []
+  keep_nodes:
+    description: Whether the nodes are left as they are, such as when their VMs are removed next.
+    type: bool
+    default: false
+  bmc_home:
+    description:
+      - Directory of what labs' BMC services keep, as of M(nometal.ipi.redfish_emulator).
+      - Drives and boot settings are reset by the BMCs; by libvirt where these do not answer.
+    type: path
+    default: /var/lib/nometal/bmc
+  state:
+    description:
+      - With V(absent), the cluster is removed.
+      - With V(tidied), only what nothing uses after an installation that has succeeded is removed. That is the pool of
+        the bootstrap VM that is gone, its empty directory, and the installer's temporary files.
+      - With V(tidied), nothing is removed while the installer runs.
+    type: str
+    choices: [absent, tidied]
+    default: absent
+"""
+
+EXAMPLES = r"""
+- name: Remove the cluster, and keep the lab for the next one
+  nometal.ipi.cluster_removal:
+    lab: "{{ lab.name }}"
+    bridges: "{{ lab.installer_bridges }}"
+    nodes: "{{ lab.nodes }}"
+
+- name: Remove what an installation that has succeeded leaves behind
+  nometal.ipi.cluster_removal:
+    lab: demo
+    state: tidied
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - undefine demo-x7k2p-bootstrap
+    - switch off demo-control-plane-0
+    - blank /var/lib/libvirt/images/nometal-demo/demo-control-plane-0-0.qcow2
+    - undefine pool demo-x7k2p-bootstrap
+    - remove /var/lib/nometal/install/demo
+"""
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, tidying
+from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.tidying import TidyingPort
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "cluster": {"type": "str"},
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+    "keep_nodes": {"type": "bool", "default": False},
+    "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
+    "state": {"type": "str", "choices": ["absent", "tidied"], "default": "absent"},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def lab_from(params: dict[str, Any]) -> Lab:
+    try:
+        name = kinds.cluster_name(params["lab"])
+    except ValueError as error:
+        raise OperatorError(f"lab {error}.") from error
+    return Lab(
+        place=Place(name),
+        cluster=params["cluster"] or name,
+        bridges=params["bridges"],
+        nodes=[] if params["keep_nodes"] else params["nodes"],
+        bmc_home=Path(params["bmc_home"]),
+    )
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    lab = lab_from(params)
+
+    @contextmanager
+    def removal() -> Iterator[RemovalPort]:
+        with connected(lab.place, params["libvirt_uri"]) as connection:
+            port = RemovalPort(connection, lab)
+            yield port
+            port.finish()
+
+    @contextmanager
+    def tidying_up() -> Iterator[TidyingPort]:
+        with connected(lab.place, params["libvirt_uri"]) as connection:
+            yield TidyingPort(connection, lab)
+
+    chosen = {
+        "absent": Reconciler(removal, leftovers.plan),
+        "tidied": Reconciler(tidying_up, tidying.plan),
+    }
+    try:
+        return chosen[params["state"]].run(None, check_mode=check_mode)
+    except NotThereYetError:  # nor was anything ever installed
+        return {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
+
+
+@contextmanager
+def connected(place: Place, uri: str) -> Iterator[Any]:
+    try:
+        with connect(uri) as connection:
+            yield connection
+    except NotThereYetError as error:
+        if not place.directory.exists():
+            raise
+        raise OperatorError(
+            f"{error} Nothing was removed: {place.directory} tells what of libvirt's belongs to the cluster."
+        ) from error
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

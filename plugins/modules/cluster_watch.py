@@ -1,0 +1,234 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_watch
+short_description: Watch an installation until it ends, and find out why it stands still
+version_added: 0.1.0
+description:
+  - Reads the log of the OpenShift installer that M(nometal.ipi.cluster_install) has started for a lab, and tells, in a
+    file that M(nometal.ipi.follow) shows, each change of its stage, of each host and of the cluster's operators.
+  - When nothing has changed for longer than it should, it looks at the bootstrap VM, the nodes and their BMCs, at what
+    Ironic and metal3 say, at the API's addresses and name, and at the host, and tells what is wrong and what to do.
+  - A node that hangs when it has been switched on is reset, once in a run of the installer. A node hangs when it has
+    said nothing for ten minutes, neither on its console nor in the network.
+  - It only watches. When it is ended, the installation goes on, and can be watched again. Who begins to watch a lab
+    takes over from who watched it before.
+  - Whatever is secret in the log is left out. The password of the cluster is told as the path of its file.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.libvirt
+attributes:
+  check_mode:
+    support: full
+    description: It looks once and returns how far the installation is; nothing is told or reset.
+options:
+  lab:
+    description: Name of the lab.
+    type: str
+    required: true
+  cluster:
+    description: Name of the cluster, C(metadata.name) of the install-config. The lab's name by default.
+    type: str
+  domain:
+    description: The lab's domain, below which C(api) is.
+    type: str
+    default: ""
+  vips:
+    description: The cluster's virtual addresses, C(api) and C(ingress), a list each.
+    type: dict
+    default: {}
+  nodes:
+    description: The lab's nodes on this host, as the lab model lists them.
+    type: list
+    elements: dict
+    default: []
+  bmc_home:
+    description: Directory of what labs' BMC services keep, as of M(nometal.ipi.redfish_emulator).
+    type: path
+    default: /var/lib/nometal/bmc
+  tools:
+    description: Directory with C(oc), by which the cluster is asked once it has an API. Otherwise that of the PATH.
+    type: path
+  patience:
+    description:
+      - By what the times are multiplied after which something is taken for standing still; more for slow hosts.
+    type: float
+    default: 1.0
+seealso:
+  - module: nometal.ipi.cluster_install
+  - module: nometal.ipi.follow
+"""
+
+EXAMPLES = r"""
+- name: Watch the installation
+  nometal.ipi.cluster_watch:
+    lab: "{{ lab.name }}"
+    domain: "{{ lab.domain }}"
+    vips: "{{ lab.vips }}"
+    nodes: "{{ lab.nodes }}"
+    tools: "{{ demo_tools.directory }}"
+  async: 14400
+  poll: 0
+  register: demo_watch
+
+- name: Follow it
+  nometal.ipi.follow:
+    job: "{{ demo_watch.ansible_job_id }}"
+    events: "/run/nometal/install/{{ lab.name }}/events.jsonl"
+    limit: 14400
+  register: demo_installation
+"""
+
+RETURN = r"""
+state:
+  description:
+    - What became of the installation, C(installed), C(failed), C(interrupted), or C(nothing) if there never was one.
+    - In check mode also C(running). The module itself succeeds in any case.
+  returned: always
+  type: str
+  sample: installed
+exit_code:
+  description: The installer's exit code, none if it was killed.
+  returned: always
+  type: int
+  sample: 0
+words:
+  description: How it ended, in words.
+  returned: always
+  type: str
+  sample: the API did not come up in time, or bootstrapping did not complete
+stage:
+  description: The last stage that it reached.
+  returned: always
+  type: str
+  sample: complete
+stages:
+  description: Where the time went in this run, C(seconds) beside what is C(usual) in labs.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {stage: api, seconds: 540, usual: 600}
+hosts:
+  description: The last state of each host that the installer told one of.
+  returned: always
+  type: dict
+  sample: {master-0: provisioned}
+operators:
+  description: How far the operators are, in words.
+  returned: always
+  type: str
+  sample: 862 of 862 (100%)
+errors:
+  description: Errors that the installer has logged in its last run.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+troubles:
+  description: Bad news in the order in which they came, also those that were overcome.
+  returned: always
+  type: list
+  elements: str
+  sample: ["master-0: inspection error: timeout reached while inspecting the node"]
+diagnosis:
+  description: What was found to be wrong, and what to do.
+  returned: always
+  type: list
+  elements: str
+  sample: ["bootstrap: demo-x7k2p-bootstrap is paused, as its disk cannot be written: make room on the host (`df`)."]
+power_cycled:
+  description: Nodes that hung and were reset.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+console_url:
+  description: Where the cluster's web console is.
+  returned: always
+  type: str
+  sample: https://console-openshift-console.apps.demo.lab.example.test
+api_url:
+  description: Where the cluster's API is.
+  returned: always
+  type: str
+  sample: https://api.demo.lab.example.test:6443
+kubeconfig:
+  description: Path of the administrator's kubeconfig on the host; empty if nothing is installed.
+  returned: always
+  type: str
+  sample: /var/lib/nometal/install/demo/cluster/auth/kubeconfig
+password_file:
+  description: Path of the file with the password of C(kubeadmin) on the host; empty if nothing is installed.
+  returned: always
+  type: str
+  sample: /var/lib/nometal/install/demo/cluster/auth/kubeadmin-password
+"""
+
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._install.one_watch import TakenOver, alone
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.watch import Watch
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "cluster": {"type": "str"},
+    "domain": {"type": "str", "default": ""},
+    "vips": {"type": "dict", "default": {}},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+    "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
+    "tools": {"type": "path"},
+    "patience": {"type": "float", "default": 1.0},
+    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def installation_from(params: dict[str, Any]) -> Installation:
+    return Installation(
+        place=Place(params["lab"]),
+        cluster=params["cluster"] or params["lab"],
+        domain=params["domain"],
+        api_vips=params["vips"].get("api", []),
+        nodes=params["nodes"],
+        bmc_home=params["bmc_home"],
+        tools=params["tools"],
+        libvirt_uri=params["libvirt_uri"],
+    )
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    if params["patience"] <= 0:
+        raise OperatorError(f"patience is {params['patience']}; a number above 0 is right.")
+    watch = Watch(installation_from(params), params["patience"])
+    if check_mode:
+        return {"changed": False, **watch.glance()}
+    with alone(watch.installation.place.events.with_name("watch.lock")):
+        result = watch.follow()
+    return {"changed": bool(watch.cycled), **result}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except TakenOver:
+        module.fail_json(msg="Somebody else has begun to watch this installation, and watches it from now on.")
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: installer_tools
+short_description: The OpenShift installer and oc
+version_added: 0.1.0
+description:
+  - Gets C(oc) and the installer of a release from a client mirror, or from a directory that is laid out as one.
+  - C(oc) comes from its tarball. So does C(openshift-install) from 4.16 on. Before that, and where the source has no
+    such tarball, and for a release image of your own, C(oc) takes the installer out of the release image.
+  - The tarballs must be listed in the source's C(sha256sum.txt), and have the checksum that is there.
+  - A download that is interrupted goes on where it ended, also in the next run. There is never half a tool in its
+    place.
+  - Tools are kept by release, and all labs of a host share them. Nothing is asked of any network for a release that is
+    kept. A channel is looked up each time. If its source cannot be reached, the release that it was last is taken, and
+    RV(note) says so.
+  - Proxies are taken from the environment of the task, C(https_proxy), C(http_proxy) and C(no_proxy).
+  - The tools must be for the host's own architecture, x86_64 or aarch64, for the nodes are its VMs. OKD's own releases
+    are for x86_64 only, and OKD has no channels.
+author:
+  - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.reconciled
+options:
+  version:
+    description:
+      - Release, such as V(4.20.3), or channel, such as V(stable-4.20) or V(latest-5.0).
+      - With O(release_image) it says what release that is, or of which minor version it is.
+      - Required with O(state=present).
+    type: str
+  distribution:
+    description: OpenShift or OKD.
+    type: str
+    choices: [ocp, okd]
+    default: ocp
+  release_image:
+    description:
+      - Release image from which the installer is taken, and which it will install, instead of the release's own.
+      - An image that is named by a tag is taken once, and not looked at again.
+    type: str
+  source:
+    description:
+      - Where the tools are, by http, https or file, or in a directory of the host. Below it there is a directory for
+        each release and each channel, with C(release.txt), C(sha256sum.txt) and the tarballs.
+      - Left out, it is Red Hat's mirror, or OKD's releases page. What the mirror does not have among its releases is
+        looked for among its previews.
+      - A login in the address, as in C(https://user:password@mirror.example.test/ocp), is for its server alone.
+    type: str
+  pull_secret:
+    description: Logins of registries, as JSON. Needed where the installer has to be taken out of a release image.
+    type: json
+  path:
+    description: Directory of the tools, which is made and removed. All labs of a host share it.
+    type: path
+    default: /var/cache/nometal/tools
+  events:
+    description: File that tells M(nometal.ipi.follow) how far the download is.
+    type: path
+  state:
+    description: Whether there are to be these tools, or none at all.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: Get the tools of the newest release of a channel
+  nometal.ipi.installer_tools:
+    version: stable-4.20
+    pull_secret: "{{ lookup('ansible.builtin.file', '~/pull-secret.json') }}"
+  register: tools
+
+- name: Get them without a way to the internet
+  nometal.ipi.installer_tools:
+    version: 4.20.3
+    source: /srv/mirror/ocp
+    release_image: registry.lab.example.test:5000/ocp/release@sha256:{{ digest }}
+    pull_secret: "{{ vault_pull_secret }}"
+
+- name: Remove all tools
+  nometal.ipi.installer_tools:
+    state: absent
+"""
+
+RETURN = r"""
+steps:
+  description: What was done, or in check mode would be done, in order.
+  returned: success
+  type: list
+  elements: str
+  sample: [get tools]
+version:
+  description: The release that the installer installs.
+  returned: with O(state=present)
+  type: str
+  sample: 4.20.3
+release_image:
+  description: The image that the installer installs, by digest if the installer or the source says so.
+  returned: with O(state=present)
+  type: str
+directory:
+  description: Directory of the programs, for the search path.
+  returned: with O(state=present)
+  type: str
+  sample: /var/cache/nometal/tools/ocp-4.20.3/bin
+oc:
+  description: The program C(oc).
+  returned: with O(state=present)
+  type: str
+  sample: /var/cache/nometal/tools/ocp-4.20.3/bin/oc
+openshift_install:
+  description: The installer. Before 4.16 it is C(openshift-baremetal-install) beside it, to which this is a link.
+  returned: with O(state=present)
+  type: str
+  sample: /var/cache/nometal/tools/ocp-4.20.3/bin/openshift-install
+note:
+  description: What was not as usual, and yet no failure; else empty.
+  returned: with O(state=present)
+  type: str
+"""
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    tools,
+    tools_kept,
+    tools_programs,
+    tools_request,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.tools import RemovalPort, Tools, ToolsPort
+from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_progress import Progress
+from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_request import Answer, Request
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+
+if TYPE_CHECKING:
+    from typing import Any
+
+ARGUMENTS = {
+    "version": {"type": "str"},
+    "distribution": {"type": "str", "choices": ["ocp", "okd"], "default": "ocp"},
+    "release_image": {"type": "str"},
+    "source": {"type": "str"},
+    "pull_secret": {"type": "json", "no_log": True},
+    "path": {"type": "path", "default": tools.USUAL_PATH},
+    "events": {"type": "path"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+REQUIRED = [("state", "present", ["version"])]
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    path = Path(params["path"])
+    tools.refuse_conflicts(path)
+    if params["state"] == "absent":
+        return Reconciler(lambda: nullcontext(RemovalPort(path)), tools.plan).run(None, check_mode=check_mode)
+    request = request_from(params)
+    request.refuse_bad()
+    tools_programs.refuse_bad_pull_secret(request.pull_secret)
+    answer = tools_request.answer(request)
+    progress = Progress(Path(params["events"]) if params["events"] and not check_mode else None)
+    port = ToolsPort(request, answer, progress)
+    result = Reconciler(lambda: nullcontext(port), tools.plan).run(Tools(answer.directory.name), check_mode=check_mode)
+    if not check_mode:
+        port.remember()
+    return {**facts(request, answer), **result}
+
+
+def request_from(params: dict[str, Any]) -> Request:
+    return Request(
+        version=params["version"],
+        distribution=params["distribution"],
+        path=Path(params["path"]),
+        machine=os.uname().machine,
+        release_image=params["release_image"] or None,
+        source=params["source"] or None,
+        pull_secret=params["pull_secret"] or "",
+    )
+
+
+def facts(request: Request, answer: Answer) -> dict[str, Any]:
+    kept = tools_kept.read(answer.directory)
+    programs = answer.directory / tools_kept.BIN
+    told = request.release_image or (answer.release.image if answer.release else None)
+    return {
+        "version": kept.version if kept else answer.version,
+        "release_image": (kept.release_image if kept else told) or "",
+        "directory": str(programs),
+        "oc": str(programs / "oc"),
+        "openshift_install": str(programs / "openshift-install"),
+        "note": answer.note,
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
+    try:
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    except OperatorError as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

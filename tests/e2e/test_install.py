@@ -1,0 +1,211 @@
+"""The installation on whole hosts, by a stand-in of the installer: done, failed at each stage, killed, removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from support import checkout, install_lab, lab_host, processes, snapshot, stranger
+from support.failures import ending
+from support.install_lab import InstallLab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    from support.lab_host import LabHost
+    from support.snapshot import Snapshot
+
+# The lab's own directories, the tools, and the route that the kernel gives a bridge when it first has carrier.
+OURS = ("/etc/stand-in*", "/var/lib/nometal*", "/var/cache/nometal*")
+ASIDE = (*(f"files {path}" for path in OURS), "routes fe80::/64 dev baremetal*")
+FAILURES = {
+    "provisioning check": (1, "fresh"),
+    "infrastructure": (4, "must_restart"),
+    "bootstrap": (5, "resume"),
+    "initialize": (6, "resume"),
+    "operators": (7, "resume"),
+}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[LabHost]:
+    with lab_host.start(layer="prepared") as started:
+        stranger.use_libvirt(started)
+        started.run("systemctl start virtlogd")
+        install_lab.put_mirror(started, tmp_path)
+        yield started
+
+
+@pytest.fixture
+def lab(host: LabHost, tmp_path: Path) -> InstallLab:
+    made = InstallLab(host, tmp_path)
+    made.make()
+    return made
+
+
+def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
+    told = re.search(rf"^hypervisor .* changed={changed} .*failed=0", run.stdout, re.MULTILINE)
+    return run.returncode == 0 and told is not None
+
+
+def settled(host: LabHost) -> Snapshot:
+    host.run("for pool in $(virsh pool-list --name); do virsh pool-refresh $pool; done")
+    return snapshot.take(host)
+
+
+def changes(host: LabHost, before: Snapshot) -> str:
+    """But for the note that a BMC makes of a VM when it first starts it."""
+    notes = "virsh metadata $vm urn:nometal:ipi:bmc --remove --config"
+    host.run(f"for vm in $(virsh list --all --name); do {notes}; done", check=False)
+    deadline = time.monotonic() + 15
+    while (told := settled(host).diff(before, without=ASIDE)) and time.monotonic() < deadline:
+        time.sleep(1)
+    return told
+
+
+def secrets_in(text: str) -> list[str]:
+    return [line for line in text.splitlines() if install_lab.PLANTED in line]
+
+
+def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: InstallLab) -> None:
+    before = settled(host)
+    lab.scenario()
+    foreseen = lab.install("--check", "--diff")
+    assert went_well(foreseen), ending(foreseen.stdout)
+    assert changes(host, before) == ""
+
+    done = lab.install()
+    assert went_well(done), ending(done.stdout)
+    assert re.search(r"^\[.*\] installer +waits for the API", done.stdout, re.MULTILINE), done.stdout
+    assert "runs OpenShift 4.20.3" in done.stdout
+    assets = f"/var/lib/nometal/install/{lab.name}/cluster"
+    assert (
+        host.run(f"stat --format=%a {assets}/auth/kubeconfig {assets}/auth/kubeadmin-password").stdout.split()
+        == ["600"] * 2
+    )
+    password = host.read(f"{assets}/auth/kubeadmin-password").strip()
+    assert password not in done.stdout
+    assert host.run("virsh list --all --name; virsh pool-list --all --name").stdout.count("bootstrap") == 0
+
+    started = time.monotonic()
+    again = lab.install("-vvv")
+    assert went_well(again, changed="0"), ending(again.stdout)
+    assert time.monotonic() - started < 60
+    assert secrets_in(foreseen.stdout + done.stdout + again.stdout) == []
+
+    removed = lab.remove_cluster()
+    assert went_well(removed), ending(removed.stdout)
+    assert changes(host, before) == ""
+    assert went_well(lab.remove_cluster(), changed="0")
+
+
+@pytest.mark.parametrize("version", ["stable-4.14", "stable-4.22"])
+def test_older_and_newer_releases_are_installed(host: LabHost, lab: InstallLab, version: str) -> None:
+    lab.scenario()
+    done = lab.install(version=version)
+    assert went_well(done), ending(done.stdout)
+    assert f"runs OpenShift {version.partition('-')[2]}." in done.stdout
+
+
+def test_failures_at_each_stage_are_told_and_gone_on_from(host: LabHost, lab: InstallLab) -> None:
+    before = settled(host)
+    for stage, (code, then) in FAILURES.items():
+        lab.scenario(fail={"stage": stage})
+        failed = lab.install()
+        assert failed.returncode != 0, stage
+        bundle = re.search(r"/var/lib/nometal/install/\S+\.tar\.gz", failed.stdout)
+        assert bundle, f"{stage}\n{ending(failed.stdout)}"
+        assert json.loads(host.read(f"/var/lib/nometal/install/{lab.name}/run.json"))["exit_code"] == code, stage
+        assert host.run(["stat", "--format=%a", bundle[0]]).stdout.strip() == "600"
+        unpacked = host.run(f"tar -xzOf {bundle[0]} | tr -d '\\000'").stdout
+        assert secrets_in(failed.stdout + unpacked) == [], stage
+
+        lab.scenario()
+        if then == "must_restart":
+            refused = lab.install()
+            assert refused.returncode != 0, stage
+            assert "ipi_install_restart=true" in refused.stdout
+        restart = ["-e", "ipi_install_restart=true"] if then == "must_restart" else []
+        done = lab.install(*restart)
+        assert went_well(done), f"{stage}\n{ending(done.stdout)}"
+        removed = lab.remove_cluster()
+        assert went_well(removed), f"{stage}\n{ending(removed.stdout)}"
+        assert changes(host, before) == "", stage
+
+
+def test_killed_it_goes_on(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
+    before = settled(host)
+    lab.scenario(hang={"stage": "bootstrap"})
+    install = checkout.command("install", lab.inventory())
+    controller = subprocess.Popen(install, cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    wait_until_told(host, lab, "waits for bootstrapping")
+    assert secrets_in(command_lines(host)) == []
+    for process in (*processes.descendants(controller.pid), controller.pid):
+        os.kill(process, signal.SIGKILL)
+    controller.wait()
+    host.run("pkill -KILL -f '[a]nsible'", check=False)
+    assert installer(host), "the installer has ended with its controller"
+
+    host.run(["pkill", "-KILL", "-f", "[c]luster --dir /var/lib/nometal/install"])
+    lab.scenario()
+    done = lab.install()
+    assert went_well(done), ending(done.stdout)
+    assert "The installer was killed (SIGKILL)" in done.stdout
+
+    removed = lab.remove_cluster()
+    assert went_well(removed), ending(removed.stdout)
+    assert changes(host, before) == ""
+
+
+def wait_until_told(host: LabHost, lab: InstallLab, words: str) -> None:
+    deadline = time.monotonic() + 120
+    while words not in host.run(["cat", f"/run/nometal/install/{lab.name}/events.jsonl"], check=False).stdout:
+        assert time.monotonic() < deadline, words
+        time.sleep(0.3)
+
+
+def command_lines(host: LabHost) -> str:
+    """And environments."""
+    return host.run("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\000' '\\n'", check=False).stdout
+
+
+def installer(host: LabHost) -> str:
+    return host.run("pgrep -f '[c]luster --dir /var/lib/nometal/install'", check=False).stdout
+
+
+def test_two_labs_at_once_and_one_is_removed(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
+    network = {"cidr": "192.168.127.0/24", "bridge": "metal2"}
+    other = InstallLab(host, tmp_path / "other", "lab2", machine_network=network, bmc={"port": 8100})
+    other.make()
+    for each in (lab, other):
+        each.scenario(hang={"stage": "bootstrap"})
+    runs = [
+        subprocess.Popen(
+            checkout.command("install", each.inventory()),
+            cwd=checkout.ROOT,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+        )
+        for each in (lab, other)
+    ]
+    for each in (lab, other):
+        wait_until_told(host, each, "waits for bootstrapping")
+    removed = lab.remove_cluster()
+    assert went_well(removed), ending(removed.stdout)
+    assert runs[0].wait(60) != 0
+    there = host.run("virsh list --name").stdout
+    assert re.search(r"^lab2-[a-z0-9]{5}-bootstrap$", there, re.MULTILINE), there
+    assert not re.search(r"^lab-[a-z0-9]{5}-bootstrap$", there, re.MULTILINE), there
+    other.scenario()
+    assert runs[1].wait(120) == 0
+    for each in (lab, other):
+        gone = checkout.run_playbook("teardown", each.inventory())
+        assert went_well(gone), ending(gone.stdout)

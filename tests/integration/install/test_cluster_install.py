@@ -1,0 +1,370 @@
+"""The installer's running on a host, with a small program in its place that does as it is told: whatever is killed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import sys
+import sysconfig
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from support import modules, private_libvirtd, processes
+from support.checkout import ROOT
+from support.small_installer import API, COMPLETE, INITIALIZES, INSTALLER, MADE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.private_libvirtd import PrivateLibvirtd
+
+SECONDS = 20
+PASSWORD, TOKEN, PROXY = "pAsSw0rdOfTheBmc", "t0kenOfTheRegistry", "pr0xyPassword"
+VAULTED, KUBEADMIN = "v4ultedValue", "AbCdE-fGhIj-KlMnO-pQrSt"
+AUTH = base64.b64encode(f"robot:{TOKEN}".encode()).decode()
+PULL_SECRET = json.dumps({"auths": {"registry.example.test": {"auth": AUTH}}})
+SECRETS = (PASSWORD, TOKEN, PROXY, VAULTED, AUTH, KUBEADMIN)
+OURS = ("/var/lib/nometal", "/var/cache/nometal", "/run/nometal")
+BOOTSTRAP = "ha-abcde-bootstrap"
+DOMAIN = f"""
+<domain type='qemu'><name>{BOOTSTRAP}</name><memory unit='MiB'>32</memory><os><type machine='pc'>hvm</type></os>
+<devices><emulator>/usr/bin/qemu-system-x86_64</emulator></devices></domain>"""
+# Runs the module's own function as the host's Python would, without the second that Ansible takes.
+CALL = """
+import json, os, sys
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, run
+from ansible_collections.nometal.ipi.plugins.modules import cluster_install
+given = json.load(sys.stdin)
+exec(given["first"])
+defaults = {name: known.get("default") for name, known in cluster_install.ARGUMENTS.items()}
+def answer(params):
+    try:
+        return cluster_install.run({**defaults, **params}, check_mode=given["check_mode"])
+    except OperatorError as error:
+        return {"msg": str(error)}
+print(json.dumps([answer(params) for params in given["calls"]]))
+"""
+WITH_PASSWORD = f'level=info msg="Login to the console with user: kubeadmin, and password: {KUBEADMIN}"\n'
+CONFIG: dict[str, Any] = {
+    "apiVersion": "v1",
+    "metadata": {"name": "ha"},
+    "platform": {"baremetal": {"hosts": [{"name": "master-0", "bmc": {"address": "redfish://192.0.2.1/1"}}]}},
+}
+
+
+@dataclass
+class Host:
+    """One lab on a host of its own, whose directories are fresh."""
+
+    libvirtd: PrivateLibvirtd
+
+    @property
+    def tools(self) -> Path:
+        return self.libvirtd.path("/var/cache/nometal/tools")
+
+    @property
+    def directory(self) -> Path:
+        return self.libvirtd.path("/var/lib/nometal/install/ha")
+
+    @property
+    def run(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
+        return found
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.tools / "calls").read_text().splitlines()
+
+    def make(self) -> None:
+        for directory in OURS:
+            self.libvirtd.run(["sh", "-ec", f"mkdir -p {directory}; mount -t tmpfs -o mode=755 tmpfs {directory}"])
+        self.tools.mkdir()
+        (self.tools / "openshift-install").write_text(INSTALLER)
+        (self.tools / "openshift-install").chmod(0o755)
+        self.scenario({})
+        bmc = self.libvirtd.path("/var/lib/nometal/bmc/ha")
+        bmc.mkdir(parents=True)
+        login = {"username": "ha-master-0", "password": PASSWORD}
+        (bmc / "credentials.json").write_text(json.dumps({"ha-master-0": login}))
+        (bmc / "credentials.json").chmod(0o600)
+
+    def clear(self) -> None:
+        for pid in self.pids("openshift-install", "runner.py"):
+            os.kill(pid, signal.SIGKILL)
+        self.libvirtd.run(["virsh", "destroy", BOOTSTRAP], check=False)
+        for directory in reversed(OURS):
+            self.libvirtd.run(["umount", "--lazy", directory])
+
+    def scenario(self, told: dict[str, Any]) -> None:
+        (self.tools / "scenario.json").write_text(json.dumps(told))
+
+    def let_go(self) -> None:
+        (self.tools / "go").touch()
+
+    def call(self, *, check_mode: bool = False, first: str = "", **changed: Any) -> dict[str, Any]:
+        """First: what is done to the module before, in its own process."""
+        [answer] = self.call_each([changed], check_mode=check_mode, first=first) or [{}]
+        return answer
+
+    def call_each(
+        self, changes: list[dict[str, Any]], *, check_mode: bool = False, first: str = ""
+    ) -> list[dict[str, Any]]:
+        """Nothing is answered by one that is killed."""
+        path = f"{ROOT}/playbooks/collections:{sysconfig.get_path('purelib')}"
+        calls = [{**params(), **changed} for changed in changes]
+        given = {"calls": calls, "check_mode": check_mode, "first": first}
+        command = ["env", f"PYTHONPATH={path}", "/usr/bin/python3", "-c", CALL]
+        done = self.libvirtd.run(command, input=json.dumps(given), check=not first)
+        answers: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+        return answers
+
+    def call_until_ended(self, **changed: Any) -> dict[str, Any]:
+        answer = self.call(**changed)
+        wait_until(lambda: not self.pids("openshift-install", "runner.py"))
+        return answer
+
+    def pids(self, *names: str) -> list[int]:
+        own = processes.descendants(self.libvirtd.sandbox.init)
+        return [pid for pid in own if any(word.endswith(names) for word in processes.command_line(pid))]
+
+    def kill(self, name: str) -> None:
+        [pid] = self.pids(name) if name == "runner.py" else set(self.pids(name)) - set(self.pids("runner.py"))
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: pid not in self.pids(name))
+
+    def start_bootstrap(self) -> None:
+        self.libvirtd.run(["virsh", "create", "/dev/stdin"], input=DOMAIN)
+
+
+def params() -> dict[str, Any]:
+    return {
+        "lab": "ha",
+        "version": "4.20.3",
+        "tools": "/var/cache/nometal/tools",
+        "config": CONFIG,
+        "pull_secret": PULL_SECRET,
+        "secret_config": {"proxy": {"httpProxy": f"http://u:{VAULTED}@proxy.example.test"}},
+        "environment": {"HTTP_PROXY": f"http://u:{PROXY}@proxy.example.test"},
+    }
+
+
+def wait_until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def open_to_others(directory: Path) -> list[str]:
+    return [str(path) for path in directory.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o077]
+
+
+@pytest.fixture(scope="module")
+def libvirtd() -> Iterator[PrivateLibvirtd]:
+    with private_libvirtd.start() as started:
+        started.run(["sh", "-c", "[ ! -d /run/systemd ] || mount -t tmpfs tmpfs /run/systemd"])
+        yield started
+
+
+@pytest.fixture
+def host(libvirtd: PrivateLibvirtd) -> Iterator[Host]:
+    made = Host(libvirtd)
+    made.make()
+    yield made
+    made.clear()
+
+
+def test_it_runs_on_by_itself_and_then_nothing_changes_any_more(host: Host) -> None:
+    host.scenario({"create cluster": {"log": INITIALIZES, "late": "Install complete!", "waits": True}})
+    assert host.call(check_mode=True)["decision"] == "fresh"
+    assert not host.directory.exists()
+    begun = host.call()
+    assert (begun["changed"], begun["decision"], begun["commands"]) == (True, "fresh", ["create cluster"])
+    written = yaml.safe_load((host.directory / "install-config.yaml").read_text())
+    assert written["pullSecret"] == json.dumps(json.loads(PULL_SECRET), separators=(",", ":"))
+    assert written["platform"]["baremetal"]["hosts"][0]["bmc"]["password"] == PASSWORD
+    assert written["proxy"]["httpProxy"].startswith("http://u:")
+    again = host.call()
+    assert (again["changed"], again["decision"]) == (False, "attach")
+    host.let_go()
+    wait_until(lambda: not host.pids("runner.py"))
+    assert (host.run["exit_code"], host.run["current"], host.run["version"]) == (0, "create cluster", "4.20.3")
+    changed = {**CONFIG, "baseDomain": "other.test"}
+    done = host.call(tools="/nowhere", config=changed, libvirt_uri="test:///nowhere", pull_secret=None)
+    assert (done["changed"], done["decision"], done["commands"]) == (False, "done", [])
+    assert "not done by reinstalling" in done["note"]
+    assert host.calls == ["create cluster"]
+
+
+def test_an_installer_whose_runner_is_killed_is_attached_to_and_judged_by_its_log(host: Host) -> None:
+    host.scenario({"create cluster": {"log": INITIALIZES, "late": "Install complete!", "waits": True}})
+    host.call()
+    host.kill("runner.py")
+    assert "what had started it was killed" in host.call()["why"]
+    host.let_go()
+    wait_until(lambda: not host.pids("openshift-install"))
+    assert host.run["ended"] is None
+    assert host.call()["decision"] == "done"
+
+
+def test_a_killed_installer_is_gone_on_with_where_the_bootstrap_vm_is_at_work(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "waits": True}, "wait-for install-complete": {"log": COMPLETE}})
+    host.call()
+    wait_until(lambda: "Kubernetes API" in (host.directory / "cluster/.openshift_install.log").read_text())
+    host.start_bootstrap()
+    host.kill("openshift-install")
+    wait_until(lambda: not host.pids("runner.py"))
+    assert host.run["signal"] == signal.SIGKILL
+    answer = host.call_until_ended(pull_secret=None)
+    assert (answer["changed"], answer["decision"]) == (True, "resume")
+    expected = ["wait-for bootstrap-complete", "destroy bootstrap", "wait-for install-complete"]
+    assert (answer["commands"], host.calls) == (expected, ["create cluster", *expected])
+    assert host.call()["decision"] == "done"
+
+
+def test_where_the_bootstrap_vm_was_lost_it_starts_over_on_demand(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "exit": 5}})
+    host.call_until_ended()
+    refused = host.call()
+    assert (refused["decision"], refused["changed"]) == ("must_restart", False)
+    assert "exit code 5" in refused["why"]
+    assert "ipi_install_restart=true" in refused["why"]
+    host.scenario({"create cluster": {"log": COMPLETE}})
+    answer = host.call_until_ended(restart=True)
+    assert answer["decision"] == "fresh"
+    assert any("/var/lib/nometal/install/ha/cluster" in step for step in answer["removed"])
+    assert host.call()["decision"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("told", "decision"),
+    [
+        ({"exit": 1}, "fresh"),
+        ({"exit": 3}, "fresh"),
+        ({"log": MADE, "exit": 4}, "must_restart"),
+        ({"log": INITIALIZES, "exit": 6}, "resume"),
+    ],
+)
+def test_a_failed_installer(host: Host, told: dict[str, Any], decision: str) -> None:
+    host.scenario({"create cluster": told})
+    host.call_until_ended()
+    assert (host.run["exit_code"], host.run["signal"]) == (told["exit"], None)
+    assert host.call(check_mode=True)["decision"] == decision
+
+
+def test_a_restart_ends_what_is_running_but_not_for_something_that_cannot_begin(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "waits": True}})
+    host.call()
+    host.start_bootstrap()
+    before = host.run["started"]
+    assert "pull secret" in host.call(restart=True, pull_secret={})["msg"]
+    assert host.pids("openshift-install")
+    answer = host.call(restart=True)
+    assert "is ended and removed first" in answer["why"]
+    assert answer["removed"][:2] == ["stop installer", f"undefine {BOOTSTRAP}"]
+    assert host.run["started"] > before
+    assert len(host.calls) == 2
+
+
+def test_manifests_come_between(host: Host) -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"password": VAULTED}}
+    answer = host.call_until_ended(media_tls=False, manifests={"own.yaml": manifest, "99_p.yaml": manifest})
+    assert host.calls == ["create manifests", "create cluster"]
+    assert "99_p.yaml" in answer["note"]
+    assert yaml.safe_load((host.directory / "cluster/manifests/own.yaml").read_text()) == manifest
+
+
+def test_virtual_media_without_tls(host: Host) -> None:
+    host.call_until_ended(media_tls=False)
+    text = (host.directory / "cluster/openshift/99_p.yaml").read_text()
+    assert yaml.safe_load(text)["spec"] == {"disableVirtualMediaTLS": True}
+
+
+def test_mistakes_are_told_without_secrets_and_leave_nothing(host: Host) -> None:
+    message = (
+        'failed to fetch X: invalid "install-config.yaml" file: [baseDomain: Required value: missing, pullSecret: '
+        f'Invalid value: {json.dumps(PULL_SECRET)}: wrong, metadata.name: Invalid value: "{PASSWORD}": odd]'
+    )
+    host.scenario({"create manifests": {"says": f"level=error msg={json.dumps(message)}\n", "exit": 3}})
+    told = host.call(media_tls=False)["msg"].splitlines()
+    assert told[0] == "The installer refuses the lab's install-config.yaml:"
+    assert told[1] == "baseDomain: Required value: missing"
+    assert len(told) == 4
+    assert not [secret for secret in SECRETS if secret in str(told)]
+    assert not host.directory.exists()
+
+
+def test_a_play_that_is_killed_before_it_starts_is_made_good_for(host: Host) -> None:
+    killed = "run.start = lambda *_: os.kill(os.getpid(), 9)"
+    assert host.call(first=killed) == {}
+    assert (host.directory / "cluster/install-config.yaml").exists()
+    assert host.call_until_ended()["decision"] == "fresh"
+    assert host.calls == ["create cluster"]
+
+
+def test_of_two_plays_one_begins_it(host: Host) -> None:
+    host.scenario({"create manifests": {}, "create cluster": {"waits": True}})
+    with ThreadPoolExecutor(2) as plays:
+        answers = list(plays.map(lambda _play: host.call(media_tls=False), range(2)))
+    assert sorted(answer.get("decision", str(answer)) for answer in answers) == ["attach", "fresh"]
+    assert host.calls == ["create manifests", "create cluster"]
+
+
+def test_one_that_does_not_listen_is_killed(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "waits": True, "stubborn": True}})
+    host.call()
+    wait_until(lambda: host.calls)
+    host.scenario({})
+    answer = host.call(restart=True, first="run.KILLING_SECONDS = leftovers.STOPPING_SECONDS = 0.2")
+    assert answer["removed"][0] == "stop installer"
+    wait_until(lambda: not host.pids("openshift-install", "runner.py"))
+    assert host.run["exit_code"] == 0
+
+
+def test_what_cannot_begin_leaves_nothing(host: Host) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"tools": "/nowhere"}, "installer_tools"),
+        ({"version": "4.20.4"}, "4.20.4"),
+        ({"pull_secret": "no json"}, "pull secret is no JSON"),
+        ({"lab": "../etc"}, "lab is "),
+        ({"credentials": "/nowhere"}, "master-0"),
+        ({"manifests": {"a/b.yaml": "x"}}, "plain file name"),
+    ]
+    answers = host.call_each([changed for changed, _words in cases])
+    assert [words for (_changed, words), answer in zip(cases, answers) if words not in answer["msg"]] == []
+    assert not host.directory.exists()
+
+
+def test_a_program_that_may_not_run(host: Host) -> None:
+    (host.tools / "openshift-install").chmod(0o644)
+    assert "is not executable" in host.call()["msg"]
+
+
+def test_a_full_disk(host: Host) -> None:
+    place = "/var/lib/nometal/install"
+    host.libvirtd.run(["sh", "-ec", f"mkdir {place}; mount -t tmpfs -o size=4k tmpfs {place}"])
+    assert "No space left on device" in host.call()["msg"]
+
+
+def test_no_secret_is_anywhere_but_in_the_directory_of_root(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "says": WITH_PASSWORD, "waits": True}})
+    ansible = [str(Path(sys.executable).with_name("ansible")), *modules.HERE, "--playbook-dir", str(ROOT / "playbooks")]
+    module = ["-m", "nometal.ipi.cluster_install", "--args", json.dumps(params()), "--diff", "-vvv"]
+    answer = host.libvirtd.run([*ansible, *module])
+    wait_until(lambda: KUBEADMIN in (host.directory / "output.log").read_text())
+    assert "CHANGED" in answer.stdout
+    shown = answer.stdout + answer.stderr + (host.directory / "run.json").read_text()
+    running = [Path(f"/proc/{pid}") for pid in processes.descendants(host.libvirtd.sandbox.init)]
+    shown += "".join((process / "cmdline").read_text() for process in running)
+    shown += "".join((process / "environ").read_text().replace(PROXY, "") for process in running)
+    assert not [secret for secret in SECRETS if secret in shown]
+    assert host.directory.stat().st_mode & 0o777 == 0o700
+    assert not open_to_others(host.directory)

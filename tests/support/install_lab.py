@@ -1,0 +1,74 @@
+"""A lab on a host that a stand-in installer installs, as it would a real cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support import checkout, stand_in_mirror
+from support.checkout import run_playbook
+from support.failures import ending
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
+
+    from support.lab_host import LabHost
+
+MIRROR = "/srv/mirror"
+SCENARIO = "/etc/stand-in-installer.json"
+VERSIONS = {"4.14.30": "stable-4.14", "4.20.3": "stable-4.20", "4.22.1": "stable-4.22"}
+STAGES = "host network nodes bmc"
+# So small are the VMs; lab_spec with `install` refuses such nodes, so it is told of larger ones afterwards.
+SMALL = {"vcpus": 1, "memory": "192MiB", "disks": [{"size": "64MiB"}]}
+REAL = {"vcpus": 4, "memory": "16GiB", "disks": [{"size": "120GiB"}]}
+PLANTED = "planted-0f6d2c"
+PULL_SECRET = json.dumps({"auths": {"registry.example.test": {"auth": f"{PLANTED}-pull"}}})
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFakeKeyOfNobodyFakeKeyOfNobodyFakeKeyOfNob operator"
+
+
+class InstallLab:
+    """The stages before the installation are made; `install()` runs the rest, on the same host."""
+
+    def __init__(self, host: LabHost, below: Path, name: str = "lab", **spec: Any) -> None:
+        self.host, self.name = host, name
+        self._below = below
+        self._spec = {"name": name, "firmware": "bios", **spec}
+
+    def make(self) -> None:
+        inventory = checkout.inventory(self.host, self._below / "stages", **self._nodes(SMALL))
+        made = run_playbook(STAGES, inventory)
+        assert made.returncode == 0, ending(made.stdout)
+
+    def inventory(self, version: str = "stable-4.20", **install: Any) -> Path:
+        """With lab_spec.install."""
+        (self._below / "files").mkdir(exist_ok=True)
+        pull_secret, ssh_key = self._below / "files/pull-secret.json", self._below / "files/key.pub"
+        pull_secret.write_text(PULL_SECRET, encoding="utf-8")
+        ssh_key.write_text(SSH_KEY, encoding="utf-8")
+        files = {"pull_secret_file": str(pull_secret), "ssh_key_file": str(ssh_key)}
+        asked = {"version": version, "source": MIRROR, **files, **install}
+        return checkout.inventory(self.host, self._below / "install", **self._nodes(REAL), install=asked)
+
+    def _nodes(self, size: dict[str, Any]) -> dict[str, Any]:
+        groups = self._spec.get("nodes", {"control_plane": {"count": 3}, "workers": {"count": 0}})
+        return {**self._spec, "nodes": {group: {**size, **own} for group, own in groups.items()}}
+
+    def scenario(self, **told: Any) -> None:
+        """How the stand-in behaves from now on: speed, fail, hang."""
+        known = json.loads(self.host.run(["cat", SCENARIO], check=False).stdout or "{}")
+        self.host.write(SCENARIO, json.dumps({**known, self.name: {"speed": 0.1, **told}}))
+
+    def install(self, *arguments: str, **install: Any) -> CompletedProcess[str]:
+        return run_playbook("install", self.inventory(**install), *arguments)
+
+    def remove_cluster(self) -> CompletedProcess[str]:
+        return run_playbook("teardown", self.inventory(), "-e", "teardown_scope=cluster")
+
+
+def put_mirror(host: LabHost, below: Path) -> None:
+    """The client mirror that the tools come from, as a directory on the host."""
+    made = stand_in_mirror.make(
+        below / "mirror", list(VERSIONS), {channel: version for version, channel in VERSIONS.items()}
+    )
+    host.copy_tree(made, MIRROR)

@@ -1,0 +1,132 @@
+"""What answers at the API VIP: the API server, the image server and Ironic."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import re
+import socket
+import ssl
+import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Callable
+from urllib.parse import urlsplit
+
+from support.stand_in import iso, pki, resources
+from support.stand_in.world import World
+
+API, MEDIA, MEDIA_BY_TLS, IRONIC = 6443, 6180, 6183, 6385
+HANDSHAKE_SECONDS = 10
+Answer = tuple[int, str, bytes]
+NOT_FOUND: Answer = (http.client.NOT_FOUND, "text/plain", b"404 page not found\n")
+
+
+def serve_api(world: World, address: str, own: pki.Pair, clients: str) -> None:
+    def get(handler: Handler) -> Answer:
+        if not handler.connection.getpeercert():
+            return _status(http.client.UNAUTHORIZED, "Unauthorized")
+        found = resources.answer(world, urlsplit(handler.path).path)
+        return _json(found) if found is not None else _status(http.client.NOT_FOUND, "NotFound")
+
+    _serve(address, API, get, _tls(own, clients))
+
+
+def serve_media(address: str, own: pki.Pair | None) -> None:
+    image = iso.image()
+
+    def get(handler: Handler) -> Answer:
+        is_one = re.fullmatch(r"/images/[^/]+\.iso", urlsplit(handler.path).path)
+        return (http.client.OK, "application/octet-stream", image) if is_one else NOT_FOUND
+
+    _serve(address, MEDIA_BY_TLS if own else MEDIA, get, _tls(own) if own else None)
+
+
+def serve_ironic(world: World, address: str) -> None:
+    """As terraform uses it: GET for the states, POST /v1/nodes/NAME to have one managed, or NAME/active deployed."""
+
+    def answer(handler: Handler) -> Answer:
+        _, _, _, name, *rest = [*handler.path.split("/"), "", "", ""]
+        if handler.command == "POST" and name in world.hosts:
+            world.register(name)
+            if rest and rest[0] == "active":
+                world.hosts[name].deploy.set()
+        return _json({name: host.state for name, host in world.hosts.items()})
+
+    _serve(address, IRONIC, answer, None)
+
+
+class Handler(BaseHTTPRequestHandler):
+    answer: Callable[[Handler], Answer]
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_GET(self) -> None:
+        status, kind, body = type(self).answer(self)
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_POST = do_GET  # noqa: N815 - the names that the server asks for
+
+    def log_message(self, *_arguments: Any) -> None:
+        """It has nowhere to tell it."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    tls: ssl.SSLContext | None = None
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """The handshake is the request's thread's: whoever does not shake hands keeps nobody waiting."""
+        if not self.tls:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(HANDSHAKE_SECONDS)
+        with self.tls.wrap_socket(request, server_side=True) as secure:
+            super().finish_request(secure, client_address)
+
+    def handle_error(self, *_arguments: Any) -> None:
+        """A client that went away."""
+
+
+class ServerV6(Server):
+    address_family = socket.AF_INET6
+
+
+def _serve(address: str, port: int, answer: Callable[[Handler], Answer], tls: ssl.SSLContext | None) -> None:
+    kind = ServerV6 if ipaddress.ip_address(address).version == 6 else Server
+    server = kind((address, port), type("Own", (Handler,), {"answer": staticmethod(answer)}))
+    server.tls = tls
+    threading.Thread(target=server.serve_forever, name=f"port-{port}", daemon=True).start()
+
+
+def _tls(own: pki.Pair, clients: str = "") -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load(context, own)
+    if clients:
+        context.load_verify_locations(cadata=clients)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def load(context: ssl.SSLContext, own: pki.Pair) -> None:
+    """ssl takes a key from a file alone."""
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(own.certificate + own.key)
+        file.flush()
+        context.load_cert_chain(Path(file.name))
+
+
+def _json(body: Any) -> Answer:
+    return http.client.OK, "application/json", json.dumps(body).encode()
+
+
+def _status(code: int, reason: str) -> Answer:
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}
+    return code, "application/json", json.dumps(body).encode()

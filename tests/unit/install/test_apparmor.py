@@ -1,0 +1,57 @@
+"""The line by which AppArmor lets the installer's bootstrap VM read what is its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._install import apparmor
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEMO, OTHER = Place("demo"), Place("demo2")
+MUST_BE_THERE = "  #include <local/abstractions/libvirt-qemu>\n"
+MAY_BE_MISSING = "  include if exists <local/abstractions/libvirt-qemu>\n"
+RULE = '  "/var/lib/libvirt/openshift-images/demo-?????-bootstrap/*" rwk,  # nometal.ipi, lab demo.\n'
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(apparmor, "OF_VMS", tmp_path / "abstractions/libvirt-qemu")
+    monkeypatch.setattr(apparmor, "LOCAL", tmp_path / "local/abstractions/libvirt-qemu")
+    apparmor.OF_VMS.parent.mkdir()
+    apparmor.OF_VMS.write_text(MUST_BE_THERE)
+    return apparmor.LOCAL
+
+
+def test_the_line_is_there_once_and_goes_with_its_lab(local: Path) -> None:
+    local.parent.mkdir(parents=True)
+    local.write_text("  /srv/** r,\n")
+    for place in (DEMO, OTHER, DEMO):
+        apparmor.allow(place, place.lab)
+    assert local.read_text().count(RULE) == 1
+    assert apparmor.is_allowed(DEMO)
+    assert local.stat().st_mode & 0o777 == 0o644
+    apparmor.withdraw(DEMO)
+    assert not apparmor.is_allowed(DEMO)
+    assert apparmor.is_allowed(OTHER)
+    apparmor.withdraw(OTHER)
+    assert local.read_text() == "  /srv/** r,\n"
+
+
+@pytest.mark.parametrize(("rules", "stays"), [(MUST_BE_THERE, True), (MAY_BE_MISSING, False)])
+def test_a_file_that_has_to_be_there_stays(local: Path, rules: str, stays: bool) -> None:
+    apparmor.OF_VMS.write_text(rules)
+    apparmor.allow(DEMO, "demo")
+    apparmor.withdraw(DEMO)
+    assert (local.exists(), local.parent.exists()) == (stays, stays)
+
+
+def test_without_rules_for_vms_there_is_none(local: Path) -> None:
+    apparmor.OF_VMS.unlink()
+    apparmor.allow(DEMO, "demo")
+    assert not local.parent.exists()
+    assert not apparmor.is_allowed(DEMO)

@@ -1,0 +1,227 @@
+"""What there is to do for an installation: the cases by name, and what holds for every combination of facts."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._install.decision import (
+    ATTACH,
+    CREATE,
+    DESTROY_BOOTSTRAP,
+    DONE,
+    FRESH,
+    MUST_RESTART,
+    RESTART,
+    RESUME,
+    WAIT_FOR_BOOTSTRAP,
+    WAIT_FOR_INSTALL,
+    Decision,
+    decide,
+    note_of,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALL_THREE = (WAIT_FOR_BOOTSTRAP, DESTROY_BOOTSTRAP, WAIT_FOR_INSTALL)
+LAST_TWO = (DESTROY_BOOTSTRAP, WAIT_FOR_INSTALL)
+LAST = (WAIT_FOR_INSTALL,)
+HOW_FAR = ("infrastructure", "waiting", "bootstrapped", "bootstrap_destroyed", "complete")
+PROGRESS = {"nothing": {}, **{name: dict.fromkeys(HOW_FAR[: at + 1], True) for at, name in enumerate(HOW_FAR)}}
+RUNS: dict[str, Any] = {"there": True, "running": True}
+OFF: dict[str, Any] = {"there": True, "running": False}
+GONE: dict[str, Any] = {"there": False, "running": False}
+
+
+def facts(progress: str, bootstrap: dict[str, Any] = GONE, **more: Any) -> Facts:
+    known: dict[str, Any] = {
+        "ran": True,
+        "commands": (CREATE,),
+        "current": CREATE,
+        "has_metadata": progress != "nothing",
+        "release": (4, 20),
+        "version": "4.20.3",
+        **PROGRESS[progress],
+        "bootstrap_there": bootstrap["there"],
+        "bootstrap_running": bootstrap["running"],
+    }
+    return Facts(**{**known, **more})
+
+
+CASES: dict[str, tuple[Facts, str, tuple[str, ...], str]] = {
+    "nothing was ever begun": (Facts(), FRESH, (CREATE,), "Nothing of this cluster"),
+    "killed before it started": (Facts(has_metadata=True), FRESH, (CREATE,), "Nothing of this cluster"),
+    "mistakes in the config": (facts("nothing", exit_code=3), FRESH, (CREATE,), "install-config is wrong"),
+    "provisioning check failed": (facts("nothing", exit_code=1), FRESH, (CREATE,), "exit code 1"),
+    "killed before it made anything": (facts("nothing", signal=9), FRESH, (CREATE,), "killed (SIGKILL)"),
+    "a bootstrap VM of nobody": (
+        Facts(bootstrap_there=True),
+        MUST_RESTART,
+        (CREATE,),
+        "no installation of it is noted",
+    ),
+    "it runs": (facts("waiting", RUNS, running=True), ATTACH, (CREATE,), "is running"),
+    "it runs by itself": (facts("waiting", RUNS, running=True, orphan=True), ATTACH, (CREATE,), "was killed"),
+    "it is installed": (facts("complete", exit_code=0), DONE, (), "is installed"),
+    "installed, and nobody noted it": (facts("complete"), DONE, (), "is installed"),
+    "installed, then the host was rebooted": (facts("complete", exit_code=0, rebooted=True), DONE, (), "is installed"),
+    "success, in words that are not known": (facts("waiting", exit_code=0), RESUME, LAST, "ended"),
+    "success, and the directory is gone": (
+        facts("nothing", exit_code=0, has_metadata=False),
+        MUST_RESTART,
+        (CREATE,),
+        "metadata.json",
+    ),
+    "infrastructure failed": (facts("infrastructure", OFF, exit_code=4), MUST_RESTART, (CREATE,), "exit code 4"),
+    "infrastructure failed, nothing in the log": (facts("nothing", exit_code=4), MUST_RESTART, (CREATE,), "half made"),
+    "any failure of an old release": (
+        facts("infrastructure", OFF, exit_code=1, release=(4, 9)),
+        MUST_RESTART,
+        (CREATE,),
+        "exit code 1. Terraform",
+    ),
+    "terraform was killed": (
+        facts("infrastructure", RUNS, signal=9, release=(4, 15)),
+        MUST_RESTART,
+        (CREATE,),
+        "Terraform",
+    ),
+    "killed while bootstrapping": (facts("waiting", RUNS, signal=9), RESUME, ALL_THREE, "at work"),
+    "bootstrapping took too long": (facts("waiting", RUNS, exit_code=5), RESUME, ALL_THREE, "did not complete"),
+    "interrupted while bootstrapping": (facts("waiting", RUNS, exit_code=8), RESUME, ALL_THREE, "asked to end"),
+    "terraform had ended": (facts("waiting", RUNS, signal=9, release=(4, 12)), RESUME, ALL_THREE, "at work"),
+    "the host was rebooted": (facts("waiting", OFF, rebooted=True), MUST_RESTART, (CREATE,), "started anew"),
+    "somebody removed the bootstrap VM": (facts("waiting", GONE, exit_code=5), MUST_RESTART, (CREATE,), "is gone"),
+    "metadata lost": (facts("waiting", RUNS, has_metadata=False), MUST_RESTART, (CREATE,), "metadata.json"),
+    "killed before it removed the VM": (facts("bootstrapped", RUNS, signal=9), RESUME, LAST_TWO, "is removed"),
+    "rebooted before it removed the VM": (facts("bootstrapped", OFF, rebooted=True), RESUME, LAST_TWO, "is removed"),
+    "killed while it removed the VM": (facts("bootstrapped", GONE, signal=9), RESUME, LAST, "waited for"),
+    "did not initialize": (facts("bootstrap_destroyed", exit_code=6), RESUME, LAST, "did not initialize"),
+    "operators did not settle": (facts("bootstrap_destroyed", exit_code=7), RESUME, LAST, "did not settle"),
+    "rebooted while it initialized": (facts("bootstrap_destroyed", rebooted=True), RESUME, LAST, "started anew"),
+    "resumed, failed as before": (
+        facts("waiting", RUNS, exit_code=5, commands=ALL_THREE, current=WAIT_FOR_BOOTSTRAP),
+        RESUME,
+        ALL_THREE,
+        "did not complete",
+    ),
+    "resumed, stopped between": (
+        facts("waiting", RUNS, exit_code=0, commands=ALL_THREE, current=WAIT_FOR_BOOTSTRAP),
+        RESUME,
+        LAST_TWO,
+        "stopped after `wait-for bootstrap-complete`",
+    ),
+    "resumed, killed while removing": (
+        facts("waiting", RUNS, signal=9, commands=ALL_THREE, current=DESTROY_BOOTSTRAP),
+        RESUME,
+        LAST_TWO,
+        "is removed",
+    ),
+    "resumed, killed at the end": (
+        facts("waiting", GONE, signal=9, commands=ALL_THREE, current=WAIT_FOR_INSTALL),
+        RESUME,
+        LAST,
+        "waited for",
+    ),
+    "restart of what runs": (
+        facts("waiting", RUNS, running=True, restart=True),
+        FRESH,
+        (CREATE,),
+        "is ended and removed",
+    ),
+    "restart of a cluster": (facts("complete", exit_code=0, restart=True), FRESH, (CREATE,), "removed first"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_case(case: str) -> None:
+    known, kind, commands, why = CASES[case]
+    decision = decide(known)
+    assert (decision.kind, decision.commands) == (kind, commands), decision
+    assert why in decision.why
+
+
+def combinations() -> Iterator[Facts]:
+    for progress, bootstrap, current, exit_code, killed_by in itertools.product(
+        PROGRESS,
+        (RUNS, OFF, GONE),
+        ((CREATE,), ALL_THREE, ALL_THREE[:1]),
+        (None, 0, 1, 3, 4, 5, 6, 7, 8, 99),
+        (None, 9, 250),
+    ):
+        known = facts(
+            progress, bootstrap, commands=ALL_THREE, current=current[-1], exit_code=exit_code, signal=killed_by
+        )
+        flags = ("ran", "running", "rebooted", "restart", "has_metadata")
+        for values in itertools.product((True, False), repeat=len(flags)):
+            for release in ((4, 9), (5, 0), None):
+                changed: dict[str, Any] = dict(zip(flags, values))
+                yield replace(known, release=release, **changed)
+
+
+def complaint(known: Facts, made: Decision) -> str:  # noqa: PLR0911 - a list of rules
+    if not made.why.endswith(".") or "None" in made.why:
+        return "says why in a sentence"
+    if known.restart:
+        return "" if made.kind == FRESH and made.clears else "restarts as it is told"
+    if known.running:
+        return "" if made.kind == ATTACH else "leaves what runs alone"
+    if made.clears != (made.kind == MUST_RESTART):
+        return "removes only what it is told to"
+    if made.kind == FRESH:
+        return "has made something" if known.infrastructure or known.bootstrap_there or known.succeeded else ""
+    if made.kind == DONE:
+        return "" if known.complete else "is not complete"
+    if made.kind == MUST_RESTART:
+        return "" if RESTART in made.why else "tells the way out"
+    return resumption_complaint(known, made)
+
+
+def resumption_complaint(known: Facts, made: Decision) -> str:
+    if made.kind != RESUME or made.commands not in (ALL_THREE, LAST_TWO, LAST):
+        return "goes on in one of three places"
+    if not known.has_metadata:
+        return "cannot go on"
+    if WAIT_FOR_BOOTSTRAP in made.commands and not (known.waiting and known.bootstrap_running):
+        return "waits for a bootstrap VM that does nothing"
+    if DESTROY_BOOTSTRAP in made.commands and not known.bootstrap_there:
+        return "removes what is not there"
+    return ""
+
+
+def test_what_holds_for_every_combination() -> None:
+    complaints = ((known, made, said) for known in combinations() if (said := complaint(known, made := decide(known))))
+    assert next(complaints, None) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (facts("complete", exit_code=0, config_changed=True), ["not done by reinstalling", RESTART, "destroy"]),
+        (facts("complete", exit_code=0, version_wanted="4.20.4"), ["4.20.4 is asked for, and 4.20.3 was installed"]),
+        (facts("waiting", RUNS, running=True, config_changed=True), ["goes on with the old one", RESTART]),
+        (facts("waiting", RUNS, signal=9, config_changed=True), ["goes on with the old one", RESTART]),
+        (facts("waiting", RUNS, signal=9, version_wanted="4.21.0"), ["began with 4.20.3"]),
+    ],
+)
+def test_what_does_not_happen_is_noted(known: Facts, words: list[str]) -> None:
+    note = note_of(known, decide(known))
+    assert all(word in note for word in words), note
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        facts("complete", exit_code=0, version_wanted="4.20.3"),
+        facts("nothing", exit_code=3, config_changed=True, version_wanted="4.21.0"),
+        facts("complete", exit_code=0, config_changed=True, restart=True),
+        Facts(version_wanted="4.20.3"),
+    ],
+)
+def test_nothing_is_noted_where_all_is_as_asked_for(known: Facts) -> None:
+    assert note_of(known, decide(known)) == ""

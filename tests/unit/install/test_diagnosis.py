@@ -1,0 +1,267 @@
+"""From what is seen to what is wrong and what to do."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    diagnosis,
+    diagnosis_cluster,
+    diagnosis_host,
+    diagnosis_words,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_bootstrap import Bootstrap
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_cluster import MetalHost
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_host import HostSeen
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._install.operators import Operators
+from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VIP = "192.168.126.2"
+HOST = HostSeen(load=1.0, cores=8, api={VIP: ""}, api_name="api.demo.lab.example.test", api_addresses=[VIP])
+BOOTSTRAP = Bootstrap("demo-x7k2p-bootstrap", "running", macs=["52:54:00:00:00:01"], address="192.168.126.130")
+NODE = Node("worker-0", "demo-worker-0", "running", by_medium=True, medium="/media/x.iso")
+FINE = Evidence(host=HOST, bootstrap=BOOTSTRAP, nodes=[NODE])
+
+
+def told(stage: Stage, evidence: Evidence, *suspects: str, **story: Any) -> list[str]:
+    return [str(finding) for finding in diagnosis.findings(Story(stage=stage, **story), evidence, suspects)]
+
+
+def told_of_bootstrap(**others: Any) -> str:
+    return " ".join(told(Stage.API, replace(FINE, bootstrap=replace(BOOTSTRAP, **others))))
+
+
+def told_of_host(stage: Stage = Stage.API, **others: Any) -> str:
+    return " ".join(told(stage, replace(FINE, host=replace(HOST, **others))))
+
+
+def told_of_node(state: str, /, **others: Any) -> str:
+    evidence = replace(FINE, nodes=[replace(NODE, **others)], consoles={"worker-0": "last words"})
+    return " ".join(told(Stage.INITIALIZE, evidence, "worker-0", hosts={"worker-0": Host(state, 0.0)}))
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_where_all_is_well_nothing_is_found(stage: Stage) -> None:
+    assert told(stage, FINE, "installer") == []
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({"name": "", "state": ""}, "bootstrap: Its VM is gone"),
+        ({"state": "off"}, "demo-x7k2p-bootstrap is off"),
+        ({"state": "crashed"}, "is crashed"),
+        ({"state": "paused", "no_room": True}, "make room on the host"),
+        ({"address": ""}, "MAC address 52:54:00:00:00:01, has no address"),
+        ({"console": "error: unauthorized: x"}, "refuses the pull secret"),
+        ({"console": "Entering emergency mode"}, "Ignition failed"),
+        ({"console": "dial tcp: lookup quay.io: no such host"}, "cannot resolve names"),
+        ({"quiet_for": 3600.0, "console": "Booting"}, "silent for 60 min, since: Booting"),
+    ],
+)
+def test_the_bootstrap_vm(others: dict[str, Any], said: str) -> None:
+    assert said in told_of_bootstrap(**others)
+
+
+def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
+    gone = replace(FINE, bootstrap=Bootstrap())
+    assert told(Stage.INITIALIZE, gone) == []
+    assert told(Stage.INFRASTRUCTURE, gone) == []
+    assert told(Stage.CONTROL_PLANE, replace(gone, libvirt_trouble="libvirt is away")) == ["host: libvirt is away"]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        (
+            {"api": {VIP: "No route to host"}},
+            f"API: {VIP} does not answer on port 6443: No route to host. Nobody holds",
+        ),
+        ({"api": {VIP: "Connection refused"}}, "ssh core@192.168.126.130 journalctl"),
+        ({"api_addresses": []}, "names: To the host's resolver, api.demo.lab.example.test is not known"),
+        ({"api_addresses": ["192.0.2.7"]}, f"is 192.0.2.7; it must be {VIP}"),
+        ({"load": 40.0}, "host: It is overloaded: load 40.0 on 8 processors"),
+        ({"memory_available": 0.01}, "1% of its memory left"),
+        ({"pressure": {"cpu": 70.0, "io": 80.0, "memory": 1.0}}, "programs wait for cpu and io"),
+    ],
+)
+def test_the_host(others: dict[str, Any], said: str) -> None:
+    assert said in told_of_host(**others)
+
+
+def test_the_api_without_a_bootstrap_vm() -> None:
+    assert "Control plane nodes hold the address" in told_of_host(Stage.INITIALIZE, api={VIP: "timed out"})
+
+
+def test_another_cluster_at_the_api() -> None:
+    assert "Something else answers" in " ".join(told(Stage.API, FINE, api_trouble="x509: unknown authority"))
+
+
+def test_a_packet_filter() -> None:
+    rules = [Rule("table inet mine, chain in", "tcp dport 6180 drop"), Rule("t", "tcp dport 6183 accept")]
+    assert "`tcp dport 6180 drop` in table inet mine" in " ".join(told(Stage.API, replace(FINE, rules=rules)))
+
+
+@pytest.mark.parametrize(
+    ("state", "others", "said"),
+    [
+        ("inspecting", {"state": "missing"}, "Its VM demo-worker-0 is not there"),
+        ("inspecting", {"state": "off"}, "It is off, while Ironic has it inspecting"),
+        ("inspecting", {"medium": ""}, "Its drive is empty"),
+        ("inspecting", {}, "Its console ends with: last words"),
+        ("available", {"state": "off"}, "Its console ends with"),
+    ],
+)
+def test_nodes(state: str, others: dict[str, Any], said: str) -> None:
+    assert said in told_of_node(state, **others)
+
+
+def test_nodes_that_boot_from_the_network_have_no_medium() -> None:
+    assert "drive" not in told_of_node("inspecting", medium="", by_medium=False)
+
+
+def test_nodes_that_nobody_suspects_are_left_out() -> None:
+    off = replace(FINE, nodes=[replace(NODE, state="off")])
+    hosts = {"worker-0": Host("inspecting", 0.0)}
+    assert told(Stage.CONTROL_PLANE, off, hosts=hosts) == []
+    assert told(Stage.CONTROL_PLANE, off, "installer", hosts=hosts) != []
+    assert told(Stage.CONTROL_PLANE, off, "installer", hosts={"worker-0": Host("provisioned", 0.0)}) == []
+
+
+def test_bmcs() -> None:
+    silent = replace(FINE, bmcs={"demo-worker-0": {"trouble": "timed out"}})
+    assert told(Stage.API, silent) == [
+        "worker-0: Its BMC does not answer, on the host itself neither: timed out. playbooks/bmc.yml repairs it."
+    ]
+    assert told(Stage.API, replace(FINE, bmc_trouble="No BMCs here.")) == ["BMC: No BMCs here."]
+
+
+def test_metal3_knows_more_than_the_log() -> None:
+    hosts = {"a": Host("inspecting", 0.0, "inspection error: old"), "b": Host("available", 0.0, "old")}
+    metal = [MetalHost("a", "inspecting", "registration error", "401 Unauthorized"), MetalHost("b", "provisioned")]
+    [said] = told(Stage.INITIALIZE, replace(FINE, metal_hosts=metal), hosts=hosts)
+    assert said.startswith("a: registration error: 401 Unauthorized. Its BMC refuses the password")
+
+
+def test_operators() -> None:
+    evidence = replace(FINE, operators={"dns": "Degraded: x", "console": "", "etcd": "y"})
+    operators = Operators(waiting=("console", "dns"), hindrances=["Could not update c"])
+    assert told(Stage.INITIALIZE, evidence, operators=operators) == [
+        "operators: console is not available",
+        "operators: dns: Degraded: x",
+        "operators: Could not update c",
+    ]
+    assert told(Stage.API, evidence, operators=operators) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("Failed to insert virtual media: InsertMedia timed out", "must reach the API address"),
+        ("Could not inspect: timeout reached while inspecting the node", "never reached Ironic"),
+        ("Timeout reached while waiting for callback for node x", "never reached Ironic"),
+        ("Failed to get power state: HTTP 401 Unauthorized", "refuses the password"),
+        ("certificate verify failed: unable to get local issuer certificate", "is not trusted"),
+        ("No suitable device was found for deployment using these hints {'serial': 'x'}", "None of its disks fits"),
+        ("Unable to connect to https://192.168.126.1:8000: Connection refused", "is not reached from inside"),
+        ("MAC address 52:54:00:00:00:01 conflicts with existing node x: in use", "Another host has its MAC"),
+        ("Failed to change power state to 'power on'", "did not switch it"),
+        ("something unheard of", ""),
+    ],
+)
+def test_what_metal3_says(message: str, advice: str) -> None:
+    said = diagnosis_words.of_metal(message)
+    assert advice in said if advice else not said
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("write failed: No space left on device", "disk is full"),
+        ("Kernel panic - not syncing: VFS", "broke down"),
+        ("x509: certificate signed by unknown authority", "does not trust"),
+        ("net/http: TLS handshake timeout", "no way out"),
+        ("BdsDxe: failed to load Boot0001", "nothing to boot"),
+        ("Fedora login:", ""),
+    ],
+)
+def test_what_consoles_say(words: str, advice: str) -> None:
+    said = diagnosis_words.of_console(words)
+    assert advice in said if advice else not said
+
+
+ANSWERS = {
+    "baremetalhosts": [
+        {
+            "metadata": {"name": "a"},
+            "status": {
+                "provisioning": {"state": "inspecting"},
+                "errorType": "inspection error",
+                "errorMessage": "https://me:PLANT@bmc failed\n" + "x" * 900,
+            },
+        },
+        {"metadata": {"name": "b"}},
+    ],
+    "clusteroperators": [
+        {
+            "metadata": {"name": "dns"},
+            "status": {"conditions": [{"type": "Degraded", "status": "True", "message": "m"}]},
+        },
+        {"metadata": {"name": "etcd"}, "status": {"conditions": [{"type": "Available", "status": "False"}]}},
+        {"metadata": {"name": "fine"}, "status": {"conditions": [{"type": "Available", "status": "True"}]}},
+        {"metadata": {"name": "new"}},
+    ],
+}
+
+
+def program(tmp_path: Path, answers: str) -> diagnosis_cluster.Oc:
+    path, kubeconfig = tmp_path / "oc", tmp_path / "kubeconfig"
+    kubeconfig.touch()
+    path.write_text(f"#!/usr/bin/env python3\nimport sys\nassert '--kubeconfig={kubeconfig}' in sys.argv\n{answers}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    found = diagnosis_cluster.oc_of(str(tmp_path), kubeconfig)
+    assert found
+    return found
+
+
+def test_the_cluster_is_asked_by_oc(tmp_path: Path) -> None:
+    oc = program(tmp_path, f"import json; print(json.dumps({{'items': {ANSWERS!r}[sys.argv[2]]}}))")
+    first, second = diagnosis_cluster.metal_hosts(oc)
+    assert (first.state, first.error_type, second) == ("inspecting", "inspection error", MetalHost("b"))
+    assert first.error.startswith("https://***@bmc failed x")
+    assert len(first.error) < 420
+    assert diagnosis_cluster.operators(oc) == {"dns": "m", "etcd": ""}
+
+
+@pytest.mark.parametrize("answers", ["sys.exit(1)", "print('no json')", "print('[]')", "print('{\"items\": null}')"])
+def test_a_cluster_that_does_not_answer(tmp_path: Path, answers: str) -> None:
+    assert diagnosis_cluster.metal_hosts(program(tmp_path, answers)) == []
+
+
+def test_without_oc_or_kubeconfig_nobody_is_asked(tmp_path: Path) -> None:
+    assert diagnosis_cluster.oc_of(str(tmp_path), tmp_path / "kubeconfig") is None
+
+
+def test_the_hosts_own_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal:  1000 kB\nMemAvailable:  30 kB\n")
+    (tmp_path / "cpu").write_text("some avg10=1.00 avg60=2.50 avg300=0 total=1\nfull avg10=0\n")
+    (tmp_path / "io").write_text("rubbish")
+    monkeypatch.setattr(diagnosis_host, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(diagnosis_host, "PRESSURE", tmp_path)
+    seen = diagnosis_host.look("", ["127.0.0.1"])
+    assert (seen.memory_available, seen.pressure) == (0.03, {"cpu": 2.5})
+    assert seen.api == {"127.0.0.1": "Connection refused"}
+    assert (seen.api_name, list(seen.api_addresses)) == ("", [])
+    assert json.dumps(seen.load)

@@ -1,0 +1,88 @@
+"""What counts as standing still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._install import events, stalls, usual
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
+
+BEGAN = 1000.0
+MINUTE = usual.MINUTE
+NODE = Node("worker-0", "demo-worker-0", "running", on_since=BEGAN, spoke_at=BEGAN - 100, packets=0)
+
+
+def story_in(stage: Stage | None, changed: float = BEGAN, **hosts: Host) -> Story:
+    return Story(stage=stage, since=BEGAN, changed=changed, hosts=dict(hosts))
+
+
+def kinds(story: Story, minutes: float, *nodes: Node, patience: float = 1.0) -> list[tuple[str, str]]:
+    found = stalls.suspicions(story, nodes, BEGAN + minutes * MINUTE, patience)
+    return [(suspicion.who, suspicion.kind) for suspicion in found]
+
+
+@pytest.mark.parametrize("stage", usual.STAGES)
+def test_every_stage_has_its_limit(stage: Stage) -> None:
+    limit = usual.STAGES[stage].limit / MINUTE
+    assert kinds(story_in(stage), limit) == []
+    assert kinds(story_in(stage), limit + 0.1) == [("installer", "stage")]
+    assert kinds(story_in(stage), limit * 3, patience=3.0) == []
+    assert kinds(story_in(stage, changed=BEGAN + limit * MINUTE), limit + 0.1) == []
+
+
+def test_the_limits_come_before_the_installers_own() -> None:
+    assert usual.STAGES[Stage.API].limit < 20 * MINUTE
+    assert all(usual.STAGES[stage].limit < 60 * MINUTE for stage in (Stage.BOOTSTRAP, Stage.INITIALIZE))
+    assert usual.STAGES[Stage.CONSOLE].limit < 2 * MINUTE
+
+
+@pytest.mark.parametrize("stage", [None, Stage.COMPLETE])
+def test_before_and_after_nothing_stands_still(stage: Stage | None) -> None:
+    assert kinds(story_in(stage), 1000) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "minutes", "found"),
+    [("inspecting", 14, False), ("inspecting", 16, True), ("registering", 6, True), ("available", 19, False)],
+)
+def test_hosts(state: str, minutes: float, found: bool) -> None:
+    story = story_in(Stage.CONTROL_PLANE, changed=BEGAN + 10 * MINUTE, a=Host(state, BEGAN))
+    assert kinds(story, minutes) == ([("a", "host")] if found else [])
+    assert kinds(replace(story, stage=Stage.ETCD), 9) == []
+
+
+@pytest.mark.parametrize(
+    ("node", "hangs"),
+    [
+        (NODE, True),
+        (replace(NODE, packets=None), True),
+        (replace(NODE, spoke_at=BEGAN + 1), True),
+        (replace(NODE, spoke_at=BEGAN + 9), False),
+        (replace(NODE, packets=1), False),
+        (replace(NODE, on_since=None), False),
+        (replace(NODE, spoke_at=None), False),
+        (replace(NODE, on_since=BEGAN + 5 * MINUTE), False),
+    ],
+)
+def test_a_node_hangs_only_when_nothing_was_ever_heard_of_it(node: Node, hangs: bool) -> None:
+    assert kinds(story_in(Stage.COMPLETE), 11, node) == ([("worker-0", "hangs")] if hangs else [])
+
+
+@pytest.mark.parametrize(
+    ("stage", "minutes", "words"),
+    [
+        (None, 0, "begins"),
+        (Stage.API, 0, "waits for the API (usually 10 min)"),
+        (Stage.API, 4.9, "waits for the API (usually 10 min)"),
+        (Stage.API, 7, "waits for the API (5 min, usually 10 min)"),
+        (Stage.DESTROY_BOOTSTRAP, 0, "removes the bootstrap VM (usually 30 s)"),
+        (Stage.INITIALIZE, 61, "waits for the cluster to initialize (60 min, usually 25 min)"),
+        (Stage.COMPLETE, 61, "has installed the cluster"),
+    ],
+)
+def test_what_is_told_of_a_stage(stage: Stage | None, minutes: float, words: str) -> None:
+    assert events.installer(story_in(stage), BEGAN + minutes * MINUTE) == words

@@ -1,0 +1,294 @@
+"""A watch of an installation whose log grows, as it is told and as it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    diagnosis_evidence,
+    events,
+    one_watch,
+    place,
+    power_cycle,
+    watch,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence, Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLANTED = "PLANT-eddSe-CRETp-A55Wd"
+API = "https://api.demo.lab.example.test:6443"
+NODES = [
+    {"name": f"control-plane-{n}", "vm_name": f"demo-control-plane-{n}", "role": "control-plane"} for n in range(3)
+]
+SECONDS = 10
+
+
+@dataclass
+class Bench:
+    """An installer that does as it is told, and a watch of it."""
+
+    place: place.Place
+    patience: float = 1.0
+    result: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.place.assets.mkdir(parents=True)
+        self._lock = self.place.lock.open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.noted: dict[str, Any] = {"commands": ["create cluster"], "current": "create cluster", "version": "4.20.3"}
+        self.note(started=time.time(), ended=None, exit_code=None, signal=None)
+
+    def note(self, **values: Any) -> None:
+        self.noted.update(values)
+        self.place.run.write_text(json.dumps(self.noted))
+
+    def log(self, *messages: str, level: str = "info", ago: float = 0.0) -> None:
+        stamp = datetime.fromtimestamp(time.time() - ago, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        with self.place.log.open("a") as file:
+            file.writelines(f'time="{stamp}" level={level} msg={json.dumps(message)}\n' for message in messages)
+
+    def start(self) -> None:
+        installation = Installation(self.place, "demo", nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
+        self.watch = watch.Watch(installation, self.patience)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        self.result = self.watch.follow()
+
+    def end(self, exit_code: int | None = None, signal: int | None = None) -> dict[str, Any]:
+        self.note(ended=time.time(), exit_code=exit_code, signal=signal)
+        return self.vanish()
+
+    def vanish(self) -> dict[str, Any]:
+        self._lock.close()
+        self._thread.join(SECONDS)
+        assert self.result
+        return self.result
+
+    def told(self) -> list[tuple[str, str]]:
+        if not self.place.events.exists():
+            return []
+        lines = self.place.events.read_text().splitlines()
+        return [(event["who"], event["state"]) for event in map(json.loads, lines)]
+
+    def wait_for(self, who: str, words: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not any(name == who and words in state for name, state in self.told()):
+            assert time.monotonic() < deadline, (who, words, self.told())
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setattr(place, "INSTALLS", tmp_path / "installs")
+    monkeypatch.setattr(place, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(watch, "PAUSE", 0.05)
+    return Bench(place.Place("demo"))
+
+
+def test_an_installation_that_succeeds(bench: Bench) -> None:
+    bench.log("OpenShift Installer 4.20.3", "Creating infrastructure resources...", ago=300)
+    bench.start()
+    bench.wait_for("installer", "makes the bootstrap VM (5 min, usually 5 min)")
+    bench.log(f"Waiting up to 20m0s (until 10:34AM UTC) for the Kubernetes API at {API}...", "API v1.33.5 up")
+    bench.log("Waiting up to 1h0m0s (until 11:34AM UTC) for bootstrapping to complete...")
+    bench.log("  Waiting for baremetal control plane to provision...", "  baremetalhost: control-plane-0: inspecting")
+    bench.wait_for("control-plane-0", "inspecting")
+    bench.log("  baremetalhost: control-plane-0: inspection error: no power", level="warning")
+    bench.log("  baremetalhost: control-plane-0: provisioned", "  Baremetal control plane finished provisioning.")
+    bench.wait_for("control-plane-0", "provisioned")
+    bench.log(f"Waiting up to 1h0m0s (until 12:34AM UTC) for the cluster at {API} to initialize...")
+    bench.log(
+        "Still waiting for the cluster to initialize: Working towards 4.20.3: 31 of 34 done (91% complete), "
+        "waiting on authentication, console",
+        level="debug",
+    )
+    bench.wait_for("operators", "31 of 34 (91%), waiting for authentication, console")
+    bench.log("Install complete!", "Access the OpenShift web-console here: https://console.example.test")
+    bench.log(f'Login to the console with user: "kubeadmin", and password: "{PLANTED}"')
+    result = bench.end(0)
+    assert (result["state"], result["exit_code"], result["words"]) == ("installed", 0, "installed")
+    assert (result["stage"], result["console_url"], result["api_url"]) == (
+        "complete",
+        "https://console.example.test",
+        API,
+    )
+    assert result["hosts"] == {"control-plane-0": "provisioned"}
+    assert result["troubles"] == ["control-plane-0: inspection error: no power"]
+    assert result["password_file"] == str(bench.place.password)
+    assert "control plane" in [stage["stage"] for stage in result["stages"]]
+    installer = [state for who, state in bench.told() if who == "installer"]
+    assert installer == [
+        "makes the bootstrap VM (5 min, usually 5 min)",
+        "waits for the API (usually 10 min)",
+        "waits for bootstrapping to complete (usually 15 min)",
+        "waits for the control plane to be provisioned (usually 20 min)",
+        "waits for bootstrapping to complete (usually 15 min)",
+        "waits for the cluster to initialize (usually 25 min)",
+        "has installed the cluster",
+        "installed",
+    ]
+    assert PLANTED not in json.dumps(result) + bench.place.events.read_text()
+
+
+@pytest.mark.parametrize(
+    ("noted", "state", "words"),
+    [
+        ({"exit_code": 5}, "failed", "the API did not come up in time"),
+        ({"exit_code": 8}, "interrupted", "asked to end"),
+        ({"exit_code": None, "signal": 9}, "interrupted", "killed by SIGKILL"),
+    ],
+)
+def test_an_installation_that_does_not(bench: Bench, noted: dict[str, Any], state: str, words: str) -> None:
+    bench.start()
+    bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...")
+    bench.wait_for("installer", "waits for the API")
+    bench.log("Failed waiting for Kubernetes API.", level="error")
+    result = bench.end(**noted)
+    assert (result["state"], result["stage"], result["errors"]) == (
+        state,
+        "api",
+        ["Failed waiting for Kubernetes API."],
+    )
+    assert words in result["words"]
+    assert result["troubles"][-1].startswith(f"installer: {state}: ")
+    assert (result["kubeconfig"], result["password_file"]) == ("", "")
+    if state == "failed":
+        assert "installer: Failed waiting for Kubernetes API." in result["troubles"]
+        assert any(finding.startswith("bootstrap: Its VM is gone") for finding in result["diagnosis"])
+
+
+def test_a_runner_that_vanishes(bench: Bench) -> None:
+    bench.start()
+    bench.log("Creating infrastructure resources...")
+    bench.wait_for("installer", "makes the bootstrap VM")
+    result = bench.vanish()
+    assert (result["state"], result["exit_code"]) == ("interrupted", None)
+    assert "ended without a word" in result["words"]
+
+
+def test_an_installer_that_completes_without_its_runner(bench: Bench) -> None:
+    bench.start()
+    bench.log("Creating infrastructure resources...", "Install complete!")
+    bench.wait_for("installer", "has installed")
+    assert bench.vanish()["state"] == "installed"
+
+
+def test_nothing_was_ever_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "INSTALLS", tmp_path / "installs")
+    monkeypatch.setattr(place, "RUNS", tmp_path / "runs")
+    result = watch.Watch(Installation(place.Place("demo"))).follow()
+    assert (result["state"], result["stages"], result["stage"]) == ("nothing", [], "")
+
+
+def test_a_glance_tells_nobody(bench: Bench) -> None:
+    bench.log("Creating infrastructure resources...")
+    bench.start()
+    bench.wait_for("installer", "makes")
+    before = bench.place.events.read_text()
+    result = watch.Watch(Installation(bench.place)).glance()
+    assert (result["state"], result["words"], result["stage"]) == ("running", "create cluster runs", "infrastructure")
+    assert bench.place.events.read_text() == before
+    bench.end(8)
+
+
+def test_who_comes_later_is_told_where_it_stands_and_not_how_it_came_there(bench: Bench) -> None:
+    bench.log(
+        "Creating infrastructure resources...", f"Waiting up to 20m0s for the Kubernetes API at {API}...", ago=600
+    )
+    bench.start()
+    bench.wait_for("installer", "waits for the API (10 min, usually 10 min)")
+    assert bench.told() == [("installer", "waits for the API (10 min, usually 10 min)")]
+    bench.end(8)
+
+
+def test_a_standstill_is_noticed_and_looked_into_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def look(_installation: Installation) -> Evidence:
+        looks.append(1)
+        return Evidence(libvirt_trouble="libvirt is away")
+
+    monkeypatch.setattr(diagnosis_evidence, "gather", look)
+    monkeypatch.setattr(diagnosis_evidence, "nodes", lambda _installation: [])
+    bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...", ago=900)
+    bench.start()
+    bench.wait_for("host", "libvirt is away")
+    bench.log("Still waiting for the Kubernetes API: EOF", level="debug")
+    bench.wait_for("installer", "nothing has changed for 15 min")
+    result = bench.end(8)
+    assert result["diagnosis"] == ["host: libvirt is away"]
+    assert len(looks) == 1
+
+
+def test_a_node_that_hangs_is_reset_once_in_a_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    resets: list[str] = []
+    long_ago = time.time() - 3600
+    node = Node("control-plane-1", "demo-control-plane-1", "running", on_since=long_ago, spoke_at=0.0, packets=0)
+
+    def cycle(_connection: Any, vm_name: str, name: str, cycled: power_cycle.Cycled) -> str:
+        if name in cycled.names():
+            return ""
+        cycled.note(name)
+        resets.append(vm_name)
+        return "was reset"
+
+    monkeypatch.setattr(power_cycle, "cycle", cycle)
+    monkeypatch.setattr(diagnosis_evidence, "nodes", lambda _installation: [node])
+    monkeypatch.setattr(diagnosis_evidence, "gather", lambda _installation: Evidence())
+    bench.patience = 0.0001  # asks again in no time
+    bench.start()
+    bench.wait_for("control-plane-1", "was reset")
+    time.sleep(0.3)
+    result = bench.end(8)
+    assert resets == ["demo-control-plane-1"]
+    assert result["power_cycled"] == ["control-plane-1"]
+    assert "has said nothing" in result["troubles"][0]
+    assert json.loads((bench.place.directory / power_cycle.FILE).read_text()) == {
+        str(bench.noted["started"]): ["control-plane-1"]
+    }
+
+
+@pytest.mark.parametrize("text", ["", "rubbish", "[]", '{"other run": ["a"]}'])
+def test_a_record_of_another_run_or_a_damaged_one_counts_for_nothing(tmp_path: Path, text: str) -> None:
+    cycled = power_cycle.Cycled(tmp_path / "cycled.json", "this run")
+    cycled.path.write_text(text)
+    assert cycled.names() == []
+    cycled.note("a")
+    cycled.note("b")
+    assert cycled.names() == ["a", "b"]
+
+
+def test_nothing_is_told_twice(tmp_path: Path) -> None:
+    teller = events.Teller(tmp_path / "runs/events.jsonl")
+    for _time in range(2):
+        teller.tell_trouble("a", "is broken")
+        teller.tell("b", "goes on")
+    lines = (tmp_path / "runs/events.jsonl").read_text().splitlines()
+    assert [(event["who"], event.get("trouble", False)) for event in map(json.loads, lines)] == [
+        ("a", True),
+        ("b", False),
+    ]
+
+
+def test_another_watch_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_watch, "ENDING_SECONDS", 0)
+    lock = tmp_path / "watch.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write("not a process")
+        held.flush()
+        with pytest.raises(Exception, match="process not a process: end it"), one_watch.alone(lock):
+            pass
