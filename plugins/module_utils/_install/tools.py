@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +14,11 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import (
+    MARK_TEXT,
+    OwnDirectory,
+    remove_tree,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._install import tools_kept, tools_making, tools_request
 from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_disk import locked
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
@@ -28,8 +32,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_request import Answer, Request
 
 MARK = ".nometal-tools"
-MARK_TEXT = "Made by nometal.ipi (module installer_tools), which removes this directory with all that is in it.\n"
-USUAL_PATH = "/var/cache/nometal/tools"
+MODULE, USUAL_PATH = "installer_tools", "/var/cache/nometal/tools"
 UNFINISHED = "unfinished-"
 GIVEN_UP = 24 * 3600.0  # seconds since anything came
 
@@ -51,20 +54,9 @@ def plan(current: Tools | None, wanted: Tools | None) -> Sequence[Step]:
 
 
 def refuse_conflicts(path: Path) -> None:
-    """What is not ours is neither filled nor removed."""
-    if not path.is_absolute():
-        raise OperatorError(f"path is {path}: an absolute path is right, such as {USUAL_PATH}.")
-    if os.path.lexists(path) and not _may_be_ours(path):
-        raise OperatorError(
-            f"{path} is there and holds no tools of nometal.ipi, beside which there would be a file {MARK}: name a "
-            "directory of its own."
-        )
-
-
-def _may_be_ours(path: Path) -> bool:
-    """Empty, too: a run may have been killed at any point."""
-    is_directory = path.is_dir() and not path.is_symlink()
-    return is_directory and ((path / MARK).is_file() or not any(path.iterdir()))
+    OwnDirectory(path, MARK, MODULE, USUAL_PATH).refuse_another(
+        f"holds no tools of nometal.ipi, beside which there would be a file {MARK}: name a directory of its own."
+    )
 
 
 class ToolsPort:
@@ -102,7 +94,7 @@ class ToolsPort:
     def _make_directory(self) -> None:
         self._path.mkdir(parents=True, exist_ok=True)
         if not (self._path / MARK).exists():
-            (self._path / MARK).write_text(MARK_TEXT, encoding="utf-8")
+            (self._path / MARK).write_text(MARK_TEXT.format(module=MODULE), encoding="utf-8")
 
     def _wait(self, what: str) -> None:
         self._progress.say("oc", f"waits for {what}")
@@ -118,9 +110,9 @@ class ToolsPort:
                 except BaseException:
                     _keep_downloads(work)
                     raise
-                _remove(final)
+                remove_tree(final)
                 made.rename(final)
-            _remove(work)
+            remove_tree(work)
 
     def _forget_others(self, own: Path) -> None:
         """What nobody goes on with takes room."""
@@ -128,7 +120,7 @@ class ToolsPort:
             if work != own and _touched(work) < time.time() - GIVEN_UP:
                 with locked(work, fcntl.LOCK_EX) as has_lock:
                     if has_lock:
-                        _remove(work)
+                        remove_tree(work)
 
 
 @dataclass(frozen=True)
@@ -153,7 +145,7 @@ class RemovalPort:
         """The mark is there as long as anything is."""
         for entry in self.path.iterdir():
             if entry.name != MARK:
-                _remove(entry)
+                remove_tree(entry)
         (self.path / MARK).unlink()
 
 
@@ -166,12 +158,5 @@ def _touched(work: Path) -> float:
 def _keep_downloads(work: Path) -> None:
     for entry in work.iterdir():
         if not entry.with_suffix(tools_making.PART).exists():
-            _remove(entry)
+            remove_tree(entry)
     files.remove_empty(work)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
