@@ -14,7 +14,11 @@ description:
   - Where the installer is running, it is left alone. Where it has failed or was killed, it goes on where that is
     possible, and starts over where nothing had been made yet. Otherwise the module fails and tells why, and
     O(restart=true) starts over.
-  - Where the cluster is installed, nothing changes, whatever has changed in O(config).
+  - Where the cluster is installed, nothing changes, whatever has changed in O(config), and also with O(restart=true).
+    M(nometal.ipi.cluster_removal) removes it.
+  - Nothing is begun where nodes run or have something on their disks and no installation is noted that has done it.
+  - Before anything is removed or begun, the installer makes its manifests. What it says of O(config) is told, and
+    then nothing has changed.
   - All that the installer keeps lies in C(/var/lib/nometal/install/<lab>), which only root reads.
 author:
   - nometal.ipi contributors (@nometal)
@@ -38,6 +42,12 @@ options:
       - If it is given, an installer of another release is refused.
     type: str
     default: ""
+  wanted_version:
+    description:
+      - What the operator asks for, a release or a channel.
+      - If an installation has begun with another release, or with one that is not of that channel, RV(note) says so.
+    type: str
+    default: ""
   tools:
     description: Directory of C(oc) and the installer, as M(nometal.ipi.installer_tools) returns it.
     type: path
@@ -50,8 +60,10 @@ options:
     description: The pull secret, JSON with C(auths) in it. Needed to begin an installation.
     type: raw
   secret_config:
-    description: What else of install-config.yaml is secret. It is merged over O(config).
-    type: dict
+    description:
+      - What else of install-config.yaml is secret, a mapping or JSON of one. It is merged over O(config).
+      - Of a mapping, Ansible hides each value wherever it stands in what the module returns. JSON is hidden as a whole.
+    type: raw
     default: {}
   credentials:
     description:
@@ -60,9 +72,9 @@ options:
     type: path
   manifests:
     description:
-      - Manifests for the cluster, by file name. Each is text, or a mapping or a list of mappings.
+      - Manifests for the cluster, by file name, or JSON of that. Each is text, or a mapping or a list of mappings.
       - One that is called as one of the installer's own takes its place, which is noted.
-    type: dict
+    type: raw
     default: {}
   media_tls:
     description:
@@ -71,19 +83,23 @@ options:
     type: bool
     default: true
   environment:
-    description: Environment of the installer, such as proxies. What the module itself sets counts more.
-    type: dict
+    description:
+      - Environment of the installer, such as proxies, a mapping or JSON of one.
+      - What the module itself sets counts more. With a proxy in it, the lab's names and networks are added to
+        C(no_proxy).
+    type: raw
     default: {}
   restart:
     description:
-      - Whether to start over. The installer is ended if it runs, and B(what it has made is removed, a running cluster
-        included).
+      - Whether to start over where an installation has failed, was interrupted or cannot go on. B(What is there of it
+        is removed), also what could be gone on with, and also from nodes of which nothing is noted.
+      - An installer that runs is left alone, and so is a cluster that is installed. RV(note) says so.
     type: bool
     default: false
   nodes:
     description:
-      - The lab's nodes, as the lab model lists them. With O(restart=true) they are switched off, and their disks are
-        made blank.
+      - The lab's nodes on this host, as the lab model lists them. When something is removed, they are switched off, and
+        their disks are made blank.
     type: list
     elements: dict
     default: []
@@ -109,17 +125,20 @@ EXAMPLES = r"""
     tools: "{{ demo_tools.directory }}"
     config: "{{ lab | nometal.ipi.install_config(demo_tools.version, ssh_key=demo_ssh_key) }}"
     pull_secret: "{{ demo_pull_secret }}"
-    manifests: "{{ lab | nometal.ipi.install_manifests }}"
+    secret_config: "{{ demo_vaulted_config | to_json }}"
+    manifests: "{{ lab | nometal.ipi.install_manifests | to_json }}"
+    nodes: "{{ lab.nodes }}"
+    bridges: "{{ lab.installer_bridges }}"
   register: demo_install
 
-- name: Destroy the cluster and install it anew
+- name: Begin anew where it has failed
   nometal.ipi.cluster_install:
     lab: "{{ lab.name }}"
     tools: "{{ demo_tools.directory }}"
     config: "{{ lab | nometal.ipi.install_config }}"
     pull_secret: "{{ demo_pull_secret }}"
     nodes: "{{ lab.nodes }}"
-    bridges: ["{{ lab.bridge }}"]
+    bridges: "{{ lab.installer_bridges }}"
     restart: true
 """
 
@@ -153,7 +172,7 @@ directory:
   type: str
   sample: /var/lib/nometal/install/demo/cluster
 removed:
-  description: What was removed before, with O(restart=true).
+  description: What was removed before, with O(restart=true), or of a bootstrap VM that had done its part.
   returned: success, or where it must start over
   type: list
   elements: str
@@ -194,14 +213,15 @@ if TYPE_CHECKING:
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
     "version": {"type": "str", "default": ""},
+    "wanted_version": {"type": "str", "default": ""},
     "tools": {"type": "path", "required": True},
     "config": {"type": "dict", "required": True},
     "pull_secret": {"type": "raw", "no_log": True},
-    "secret_config": {"type": "dict", "default": {}, "no_log": True},
+    "secret_config": {"type": "raw", "default": {}, "no_log": True},
     "credentials": {"type": "path"},
-    "manifests": {"type": "dict", "default": {}, "no_log": True},
+    "manifests": {"type": "raw", "default": {}, "no_log": True},
     "media_tls": {"type": "bool", "default": True},
-    "environment": {"type": "dict", "default": {}, "no_log": True},
+    "environment": {"type": "raw", "default": {}, "no_log": True},
     "restart": {"type": "bool", "default": False},
     "nodes": {"type": "list", "elements": "dict", "default": []},
     "bridges": {"type": "list", "elements": "str", "default": []},
@@ -212,15 +232,14 @@ ARGUMENTS = {
 
 def lab_from(params: dict[str, Any]) -> Lab:
     place, tools = Place(name_in(params)), Path(params["tools"])
-    environment = prepare.environment_of(place, tools, params["environment"])
+    given = job_secrets.mapping_of("environment", params["environment"])
+    environment = prepare.environment_of(place, tools, given, params["config"])
     return Lab(
         place=place,
         wanted=wanted_from(params),
-        nodes=params["nodes"],
-        bmc_home=Path(params["bmc_home"]),
         environment=environment,
         find_program=partial(program.find, tools, params["version"], place.directory),
-        make_job=partial(job_from, params, place, environment),
+        make_job=partial(job_from, params, environment),
     )
 
 
@@ -233,32 +252,42 @@ def name_in(params: dict[str, Any]) -> str:
 
 
 def wanted_from(params: dict[str, Any]) -> Wanted:
-    public = json.dumps(config_secrets.without_secrets(params["config"]), sort_keys=True)
     return Wanted(
         cluster=params["config"].get("metadata", {}).get("name") or params["lab"],
         bridges=tuple(params["bridges"]),
-        version=params["version"],
-        config_digest=hashlib.sha256(public.encode()).hexdigest(),
+        nodes=params["nodes"],
+        bmc_home=Path(params["bmc_home"]),
+        version=params["wanted_version"],
+        config_digest=digest_of(params["config"]),
         restart=params["restart"],
         libvirt_uri=params["libvirt_uri"],
     )
 
 
-def job_from(params: dict[str, Any], place: Place, environment: dict[str, str], found: Program) -> Job:
+def digest_of(config: dict[str, Any]) -> str:
+    """Without the certificate of the BMCs' CA, which is renewed of its own accord."""
+    public = config_secrets.without_secrets(config)
+    public.get("platform", {}).get("baremetal", {}).pop("bmcVerifyCA", None)
+    return hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()
+
+
+def job_from(params: dict[str, Any], environment: dict[str, str], found: Program) -> Job:
+    manifests = manifest_files.texts_of(job_secrets.mapping_of("manifests", params["manifests"]))
+    secret_config = job_secrets.mapping_of("secret_config", params["secret_config"])
     credentials = Path(params["credentials"] or f"{params['bmc_home']}/{params['lab']}/credentials.json")
-    pull_secret = job_secrets.pull_secret_of(params["pull_secret"])
     full = config_secrets.with_secrets(
         params["config"],
-        pull_secret=pull_secret,
+        pull_secret=job_secrets.pull_secret_of(params["pull_secret"]),
         logins=job_secrets.logins_of(credentials, params["lab"]),
-        extra=params["secret_config"],
+        extra=secret_config,
     )
     return Job(
         program=found.path,
         release=situation.release_of(found.version),
         config=full,
-        secrets=partial(bundle_secrets.known, place, Path(params["bmc_home"]), params["secret_config"], pull_secret),
-        manifests=manifest_files.texts_of(params["manifests"]),
+        secrets=bundle_secrets.given(params["config"], secret_config, manifests.values()),
+        known_secrets=partial(bundle_secrets.known, bmc_home=Path(params["bmc_home"])),
+        manifests=manifests,
         media_tls=params["media_tls"],
         environment=environment,
     )

@@ -27,9 +27,6 @@ options:
     description: Name of the lab.
     type: str
     required: true
-  cluster:
-    description: Name of the cluster, C(metadata.name) of its install-config.yaml. The lab's name if it is not given.
-    type: str
   bridges:
     description:
       - The lab's bridges into which the installer plugs the bootstrap VM.
@@ -88,6 +85,14 @@ steps:
     - blank /var/lib/libvirt/images/nometal-demo/demo-control-plane-0-0.qcow2
     - undefine pool demo-x7k2p-bootstrap
     - remove /var/lib/nometal/install/demo
+vms:
+  description:
+    - Names of the bootstrap VMs that were removed, or in check mode would be.
+    - They are nobody's by their definitions, so this tells them from VMs of others. None with O(state=tidied).
+  returned: success
+  type: list
+  elements: str
+  sample: [demo-x7k2p-bootstrap]
 """
 
 from contextlib import contextmanager
@@ -97,9 +102,10 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, tidying
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.tidying import TidyingPort
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
@@ -111,7 +117,6 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
-    "cluster": {"type": "str"},
     "bridges": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "list", "elements": "dict", "default": []},
     "keep_nodes": {"type": "bool", "default": False},
@@ -128,7 +133,7 @@ def lab_from(params: dict[str, Any]) -> Lab:
         raise OperatorError(f"lab {error}.") from error
     return Lab(
         place=Place(name),
-        cluster=params["cluster"] or name,
+        cluster=name,
         bridges=params["bridges"],
         nodes=[] if params["keep_nodes"] else params["nodes"],
         bmc_home=Path(params["bmc_home"]),
@@ -137,17 +142,21 @@ def lab_from(params: dict[str, Any]) -> Lab:
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     lab = lab_from(params)
+    vms: list[str] = []
 
     @contextmanager
     def removal() -> Iterator[RemovalPort]:
-        with connected(lab.place, params["libvirt_uri"]) as connection:
+        with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
             port = RemovalPort(connection, lab)
+            if not check_mode:
+                port.end_installer()
             yield port
             port.finish()
+            vms.extend(port.bootstrap_vms)
 
     @contextmanager
     def tidying_up() -> Iterator[TidyingPort]:
-        with connected(lab.place, params["libvirt_uri"]) as connection:
+        with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
             yield TidyingPort(connection, lab)
 
     chosen = {
@@ -155,9 +164,24 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         "tidied": Reconciler(tidying_up, tidying.plan),
     }
     try:
-        return chosen[params["state"]].run(None, check_mode=check_mode)
+        result = chosen[params["state"]].run(None, check_mode=check_mode)
     except NotThereYetError:  # nor was anything ever installed
-        return {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
+        result = {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
+    return {**result, "vms": vms}
+
+
+@contextmanager
+def alone(place: Place, *, check_mode: bool) -> Iterator[None]:
+    """Nobody begins an installation of this lab meanwhile."""
+    if check_mode:
+        yield
+        return
+    try:
+        with prepare.alone(place):
+            yield
+    finally:
+        for directory in (INSTALLS, INSTALLS.parent):
+            files.remove_empty(directory)
 
 
 @contextmanager

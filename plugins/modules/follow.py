@@ -14,6 +14,7 @@ description:
     in CI or in AWX, it shows one line for each change.
   - The job tells its steps by appending lines to a file, each a JSON object. C(at) is the time in seconds since the job
     began, C(who) is any subject and C(state) says in a few words where it is. C(trouble) is true for bad news.
+    C(part), a number from 0 to 1, says how much is done; a table shows it as a bar, a line in percent.
   - Ends when the job ends, and returns what the job's own module returned, so that the task fails when the job failed.
   - Fails when the job vanished, died without a result, or does not end in time, and names what was last seen of it.
 author:
@@ -61,7 +62,7 @@ EXAMPLES = r"""
   ansible.builtin.shell: |
     exec >/run/demo.jsonl
     echo '{"at": 0, "who": "host", "state": "makes the disks"}'; sleep 30
-    echo '{"at": 30, "who": "worker-0", "state": "boots from its medium"}'; sleep 30
+    echo '{"at": 30, "who": "worker-0", "state": "boots from its medium", "part": 0.5}'; sleep 30
     echo '{"at": 60, "who": "worker-1", "state": "does not answer", "trouble": true}'
   async: 900
   poll: 0

@@ -69,10 +69,6 @@ options:
     description: Further texts, by file name.
     type: dict
     default: {}
-  secret_config:
-    description: Secrets that were merged into the install-config.yaml. Nothing of them is in the archive.
-    type: dict
-    default: {}
 """
 
 EXAMPLES = r"""
@@ -126,7 +122,6 @@ ARGUMENTS = {
     "tools": {"type": "path"},
     "gather_seconds": {"type": "int", "default": 300},
     "extra": {"type": "dict", "default": {}},
-    "secret_config": {"type": "dict", "default": {}, "no_log": True},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
 
@@ -157,7 +152,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     if check_mode:
         return {"changed": True, "path": "", "contents": []}
     place = source.lab.place
-    known = bundle_secrets.known(place, source.lab.bmc_home, params["secret_config"])
+    known = bundle_secrets.known(place, source.lab.bmc_home)
     try:
         place.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = bundle.make(place.bundles, place.lab, pieces(source, params["extra"]), Redactor(known).text)

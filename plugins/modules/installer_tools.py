@@ -15,10 +15,11 @@ description:
   - The tarballs must be listed in the source's C(sha256sum.txt), and have the checksum that is there.
   - A download that is interrupted goes on where it ended, also in the next run. There is never half a tool in its
     place.
-  - Tools are kept by release, and all labs of a host share them. Nothing is asked of any network for a release that is
-    kept. A channel is looked up each time. If its source cannot be reached, the release that it was last is taken, and
-    RV(note) says so.
-  - Proxies are taken from the environment of the task, C(https_proxy), C(http_proxy) and C(no_proxy).
+  - Tools are kept by release, and all labs of a host share them. When a new release comes, older ones of its minor
+    version go that nobody has wanted for a day and no installation on this host uses; two are kept at least.
+  - Nothing is asked of any network for a release that is kept. A channel is looked up each time. If its source cannot
+    be reached, the release that it was last is taken, and RV(note) says so.
+  - Proxies are taken from O(environment) or the environment of the task, C(https_proxy), C(http_proxy) and C(no_proxy).
   - The tools must be for the host's own architecture, x86_64 or aarch64, for the nodes are its VMs. OKD's own releases
     are for x86_64 only, and OKD has no channels.
 author:
@@ -42,6 +43,12 @@ options:
       - Release image from which the installer is taken, and which it will install, instead of the release's own.
       - An image that is named by a tag is taken once, and not looked at again.
     type: str
+  fips:
+    description:
+      - Whether it is for a cluster in FIPS mode. From 4.16 on, the installer is then C(openshift-install-fips), taken
+        out of the release image, and the host has to be in FIPS mode itself. It is kept apart from the usual one.
+    type: bool
+    default: false
   source:
     description:
       - Where the tools are, by http, https or file, or in a directory of the host. Below it there is a directory for
@@ -51,8 +58,16 @@ options:
       - A login in the address, as in C(https://user:password@mirror.example.test/ocp), is for its server alone.
     type: str
   pull_secret:
-    description: Logins of registries, as JSON. Needed where the installer has to be taken out of a release image.
-    type: json
+    description:
+      - Logins of registries, JSON with C(auths) in it. Needed where the installer has to be taken out of a release
+        image.
+    type: raw
+  environment:
+    description:
+      - Environment variables for the downloads, proxies for instance, a mapping or JSON of one.
+      - Other than those in C(environment) of the task, they are in no output and in no list of processes.
+    type: raw
+    default: {}
   path:
     description: Directory of the tools, which is made and removed. All labs of a host share it.
     type: path
@@ -113,7 +128,9 @@ oc:
   type: str
   sample: /var/cache/nometal/tools/ocp-4.20.3/bin/oc
 openshift_install:
-  description: The installer. Before 4.16 it is C(openshift-baremetal-install) beside it, to which this is a link.
+  description:
+    - The installer. Before 4.16 it is C(openshift-baremetal-install) beside it, to which this is a link, and with
+      O(fips) C(openshift-install-fips).
   returned: with O(state=present)
   type: str
   sample: /var/cache/nometal/tools/ocp-4.20.3/bin/openshift-install
@@ -132,6 +149,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    job_secrets,
     tools,
     tools_kept,
     tools_programs,
@@ -149,8 +167,10 @@ ARGUMENTS = {
     "version": {"type": "str"},
     "distribution": {"type": "str", "choices": ["ocp", "okd"], "default": "ocp"},
     "release_image": {"type": "str"},
+    "fips": {"type": "bool", "default": False},
     "source": {"type": "str"},
-    "pull_secret": {"type": "json", "no_log": True},
+    "pull_secret": {"type": "raw", "no_log": True},
+    "environment": {"type": "raw", "default": {}, "no_log": True},
     "path": {"type": "path", "default": tools.USUAL_PATH},
     "events": {"type": "path"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -159,6 +179,8 @@ REQUIRED = [("state", "present", ["version"])]
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    environment = job_secrets.mapping_of("environment", params["environment"])
+    os.environ.update({name: str(value) for name, value in environment.items()})
     path = Path(params["path"])
     tools.refuse_conflicts(path)
     if params["state"] == "absent":
@@ -183,7 +205,8 @@ def request_from(params: dict[str, Any]) -> Request:
         machine=os.uname().machine,
         release_image=params["release_image"] or None,
         source=params["source"] or None,
-        pull_secret=params["pull_secret"] or "",
+        fips=params["fips"],
+        pull_secret=job_secrets.pull_secret_of(params["pull_secret"]) if params["pull_secret"] else "",
     )
 
 

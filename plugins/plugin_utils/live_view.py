@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 LONG = 600  # seconds; longer times are easier to read as hours and minutes
+BAR_CELLS = 20
 TABLE_HEAD = ("who", "since", "state")
 
 
@@ -25,10 +26,23 @@ class Event:
     who: str
     state: str
     trouble: bool = False
+    part: float | None = None
+    """How much of the whole is done, from 0 to 1."""
 
     @property
     def words(self) -> str:
         return f"TROUBLE: {self.state}" if self.trouble else self.state
+
+    @property
+    def percent(self) -> str:
+        return "" if self.part is None else f"{self.part:4.0%}  "
+
+    @property
+    def bar(self) -> str:
+        if self.part is None:
+            return ""
+        full = int(self.part * BAR_CELLS)
+        return f"[{'#' * full}{'-' * (BAR_CELLS - full)}]{self.percent}"
 
     def changes(self, earlier: Event | None) -> bool:
         return earlier is None or (self.state, self.trouble) != (earlier.state, earlier.trouble)
@@ -60,10 +74,15 @@ def _event(line: str) -> Event | None:
     try:
         said = json.loads(line)
         at = float(said["at"])
-        known = Event(at, _plain(said["who"]), _plain(said["state"]), bool(said.get("trouble")))
+        part = _part(said.get("part"))
+        known = Event(at, _plain(said["who"]), _plain(said["state"]), bool(said.get("trouble")), part)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
     return known if math.isfinite(at) else None
+
+
+def _part(told: object) -> float | None:
+    return None if told is None else min(max(float(str(told)), 0.0), 1.0)
 
 
 def _plain(text: object) -> str:
@@ -79,7 +98,7 @@ def clock(seconds: float, digits: int = 1) -> str:
 
 
 def log_line(event: Event) -> str:
-    return f"[{clock(event.at):>8}] {event.who:<16} {event.words}"
+    return f"[{clock(event.at):>8}] {event.who:<16} {event.percent}{event.words}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +113,7 @@ def table(standing: Sequence[Event], elapsed: float, width: int, height: int) ->
     shown, others = _divided(standing, room)
     names = min(max((_cells(event.who) for event in shown), default=0), width // 3)
     head = [_row(names, *TABLE_HEAD)] if standing and room > len(standing) else []
-    rows = [Row(_row(names, event.who, clock(event.at), event.words), event.trouble) for event in shown]
+    rows = [Row(_row(names, event.who, clock(event.at), event.bar + event.words), event.trouble) for event in shown]
     texts = [Row(text) for text in head] + rows + [Row(text) for text in _summary(others, room)]
     return [Row(_fit(row.text, width), row.trouble) for row in [*texts, Row(f"elapsed {clock(elapsed, digits=0)}")]]
 

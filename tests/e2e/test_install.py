@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,29 +27,35 @@ if TYPE_CHECKING:
 # The lab's own directories, the tools, and the route that the kernel gives a bridge when it first has carrier.
 OURS = ("/etc/stand-in*", "/var/lib/nometal*", "/var/cache/nometal*")
 ASIDE = (*(f"files {path}" for path in OURS), "routes fe80::/64 dev baremetal*")
-FAILURES = {
-    "provisioning check": (1, "fresh"),
-    "infrastructure": (4, "must_restart"),
-    "bootstrap": (5, "resume"),
-    "initialize": (6, "resume"),
-    "operators": (7, "resume"),
+# Each is what goes wrong in one run after the other, and with what exit code of the installer. None: nothing does.
+COURSES: dict[str, list[tuple[str | None, int]]] = {
+    "nothing is made": [("provisioning check", 1), ("infrastructure", 4)],
+    "it begins anew": [("infrastructure", 4), ("bootstrap", 5)],
+    "it goes on": [("initialize", 6), ("operators", 7), (None, 0)],
 }
 
 
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[LabHost]:
-    with lab_host.start(layer="prepared") as started:
-        stranger.use_libvirt(started)
-        started.run("systemctl start virtlogd")
-        install_lab.put_mirror(started, tmp_path)
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHost]:
+    """One for all, as each test takes away what it has installed."""
+    with with_mirror(tmp_path_factory.mktemp("mirror")) as started:
         yield started
 
 
-@pytest.fixture
-def lab(host: LabHost, tmp_path: Path) -> InstallLab:
-    made = InstallLab(host, tmp_path)
+@pytest.fixture(scope="module")
+def lab(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> InstallLab:
+    made = InstallLab(host, tmp_path_factory.mktemp("lab"))
     made.make()
     return made
+
+
+@contextmanager
+def with_mirror(below: Path) -> Iterator[LabHost]:
+    with lab_host.start(layer="prepared") as started:
+        stranger.use_libvirt(started)
+        started.run("systemctl start virtlogd")
+        install_lab.put_mirror(started, below)
+        yield started
 
 
 def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
@@ -84,7 +91,7 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
 
     done = lab.install()
     assert went_well(done), ending(done.stdout)
-    assert re.search(r"^\[.*\] installer +waits for the API", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^\[.*\] installer +(\d+% +)?waits for the API", done.stdout, re.MULTILINE), done.stdout
     assert "runs OpenShift 4.20.3" in done.stdout
     assets = f"/var/lib/nometal/install/{lab.name}/cluster"
     assert (
@@ -112,40 +119,43 @@ def test_older_and_newer_releases_are_installed(host: LabHost, lab: InstallLab, 
     lab.scenario()
     done = lab.install(version=version)
     assert went_well(done), ending(done.stdout)
+    assert went_well(lab.remove_cluster())
     assert f"runs OpenShift {version.partition('-')[2]}." in done.stdout
 
 
-def test_failures_at_each_stage_are_told_and_gone_on_from(host: LabHost, lab: InstallLab) -> None:
+@pytest.mark.parametrize("course", COURSES)
+def test_failures_at_each_stage_are_told_and_gone_on_from(host: LabHost, lab: InstallLab, course: str) -> None:
     before = settled(host)
-    for stage, (code, then) in FAILURES.items():
-        lab.scenario(fail={"stage": stage})
-        failed = lab.install()
-        assert failed.returncode != 0, stage
-        bundle = re.search(r"/var/lib/nometal/install/\S+\.tar\.gz", failed.stdout)
-        assert bundle, f"{stage}\n{ending(failed.stdout)}"
-        assert json.loads(host.read(f"/var/lib/nometal/install/{lab.name}/run.json"))["exit_code"] == code, stage
-        assert host.run(["stat", "--format=%a", bundle[0]]).stdout.strip() == "600"
-        unpacked = host.run(f"tar -xzOf {bundle[0]} | tr -d '\\000'").stdout
-        assert secrets_in(failed.stdout + unpacked) == [], stage
-
-        lab.scenario()
-        if then == "must_restart":
+    last = 0
+    for stage, code in COURSES[course]:
+        lab.scenario(**({"fail": {"stage": stage}} if stage else {}))
+        if last == 4:
             refused = lab.install()
-            assert refused.returncode != 0, stage
+            assert refused.returncode != 0
             assert "ipi_install_restart=true" in refused.stdout
-        restart = ["-e", "ipi_install_restart=true"] if then == "must_restart" else []
-        done = lab.install(*restart)
-        assert went_well(done), f"{stage}\n{ending(done.stdout)}"
-        removed = lab.remove_cluster()
-        assert went_well(removed), f"{stage}\n{ending(removed.stdout)}"
-        assert changes(host, before) == "", stage
+        done = lab.install("-e", f"ipi_install_restart={str(last == 4).lower()}")
+        assert json.loads(host.read(f"/var/lib/nometal/install/{lab.name}/run.json"))["exit_code"] == code, stage
+        assert went_well(done) == (code == 0), f"{stage}\n{ending(done.stdout)}"
+        if code:
+            judge_bundle(host, done.stdout)
+        last = code
+    removed = lab.remove_cluster()
+    assert went_well(removed), ending(removed.stdout)
+    assert changes(host, before) == ""
 
 
-def test_killed_it_goes_on(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
+def judge_bundle(host: LabHost, told: str) -> None:
+    bundle = re.search(r"/var/lib/nometal/install/\S+\.tar\.gz", told)
+    assert bundle, ending(told)
+    assert host.run(["stat", "--format=%a", bundle[0]]).stdout.strip() == "600"
+    unpacked = host.run(f"tar -xzOf {bundle[0]} | tr -d '\\000'").stdout
+    assert secrets_in(told + unpacked) == []
+
+
+def test_killed_it_goes_on(host: LabHost, lab: InstallLab) -> None:
     before = settled(host)
     lab.scenario(hang={"stage": "bootstrap"})
-    install = checkout.command("install", lab.inventory())
-    controller = subprocess.Popen(install, cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    controller = start(lab)
     wait_until_told(host, lab, "waits for bootstrapping")
     assert secrets_in(command_lines(host)) == []
     for process in (*processes.descendants(controller.pid), controller.pid):
@@ -165,6 +175,11 @@ def test_killed_it_goes_on(host: LabHost, lab: InstallLab, tmp_path: Path) -> No
     assert changes(host, before) == ""
 
 
+def start(lab: InstallLab) -> subprocess.Popen[bytes]:
+    install = checkout.command("install", lab.inventory())
+    return subprocess.Popen(install, cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+
 def wait_until_told(host: LabHost, lab: InstallLab, words: str) -> None:
     deadline = time.monotonic() + 120
     while words not in host.run(["cat", f"/run/nometal/install/{lab.name}/events.jsonl"], check=False).stdout:
@@ -181,31 +196,26 @@ def installer(host: LabHost) -> str:
     return host.run("pgrep -f '[c]luster --dir /var/lib/nometal/install'", check=False).stdout
 
 
-def test_two_labs_at_once_and_one_is_removed(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
-    network = {"cidr": "192.168.127.0/24", "bridge": "metal2"}
-    other = InstallLab(host, tmp_path / "other", "lab2", machine_network=network, bmc={"port": 8100})
-    other.make()
-    for each in (lab, other):
-        each.scenario(hang={"stage": "bootstrap"})
-    runs = [
-        subprocess.Popen(
-            checkout.command("install", each.inventory()),
-            cwd=checkout.ROOT,
-            stdout=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-        )
-        for each in (lab, other)
-    ]
-    for each in (lab, other):
-        wait_until_told(host, each, "waits for bootstrapping")
-    removed = lab.remove_cluster()
-    assert went_well(removed), ending(removed.stdout)
-    assert runs[0].wait(60) != 0
-    there = host.run("virsh list --name").stdout
-    assert re.search(r"^lab2-[a-z0-9]{5}-bootstrap$", there, re.MULTILINE), there
-    assert not re.search(r"^lab-[a-z0-9]{5}-bootstrap$", there, re.MULTILINE), there
-    other.scenario()
-    assert runs[1].wait(120) == 0
-    for each in (lab, other):
-        gone = checkout.run_playbook("teardown", each.inventory())
-        assert went_well(gone), ending(gone.stdout)
+def test_two_labs_at_once_and_one_is_removed(tmp_path: Path) -> None:
+    with with_mirror(tmp_path) as host:
+        network = {"cidr": "192.168.127.0/24", "bridge": "metal2"}
+        lab = InstallLab(host, tmp_path / "one")
+        other = InstallLab(host, tmp_path / "two", "lab2", machine_network=network, bmc={"port": 8100})
+        for each in (lab, other):
+            each.make()
+            each.scenario(hang={"stage": "bootstrap"})
+        runs = [start(each) for each in (lab, other)]
+        for each in (lab, other):
+            wait_until_told(host, each, "waits for bootstrapping")
+        removed = lab.remove_cluster()
+        assert went_well(removed), ending(removed.stdout)
+        assert runs[0].wait(60) != 0
+        there = host.run("virsh list --name").stdout
+        assert re.search(r"^lab2-[a-z0-9]{5}-bootstrap$", there, re.MULTILINE), there
+        assert not re.search(r"^lab-[a-z0-9]{5}-bootstrap$", there, re.MULTILINE), there
+        other.scenario()
+        assert runs[1].wait(120) == 0
+        for each in (lab, other):
+            gone = checkout.run_playbook("teardown", each.inventory())
+            assert went_well(gone), ending(gone.stdout)
+        assert host.run("ls /var/cache/nometal /var/lib/nometal/install", check=False).stdout == ""

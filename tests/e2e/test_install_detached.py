@@ -61,7 +61,10 @@ def test_it_outlives_all_but_the_host(host: LabHost, tmp_path: Path) -> None:
     host.run(f"systemctl kill --kill-who=main --signal=KILL {UNIT}")
     assert "what had started it was killed" in call()["why"]
     again = call(restart=True)
-    assert (again["decision"], again["removed"][0]) == ("fresh", "stop installer")
+    assert (again["decision"], again["changed"]) == ("attach", False)
+    removed = run_on(inventory, "cluster_removal", {"lab": "ha"})
+    assert removed["steps"][0] == "stop installer"
+    assert call()["decision"] == "fresh"
 
     host.reboot()
     assert noted(host)["exit_code"] == 8

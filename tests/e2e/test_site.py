@@ -153,32 +153,39 @@ def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
 
 
 def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host: LabHost, tmp_path: Path) -> None:
-    """Roles make labs without registering them."""
-    inventory = checkout.inventory(host, tmp_path)
+    """Roles make labs without registering them. VMs of nobody that are named alike are told apart by their bridges."""
+    inventory = checkout.inventory(host, tmp_path, name="a--b")
     host.run("systemctl start virtlogd")  # whoever runs a VM leaves it running
     before = snapshot.take(host)
     for stage in ("host", "network"):
         assert went_well(run_playbook(stage, inventory))
     disk = {"name": "mine.qcow2", "size_bytes": 1024**2}
-    nic = {"mac": "52:54:00:00:00:01", "network": "nometal-rehearsal"}
+    nic = {"mac": "52:54:00:00:00:01", "network": "nometal-a--b"}
     vm = {"vm_name": "demo-0", "vcpus": 1, "memory_mib": 64, "firmware": "bios", "uuid": str(uuid4())}
-    demo = {"owner": "demo", "pool": "nometal-rehearsal"}
+    demo = {"owner": "demo", "pool": "nometal-a--b"}
     assert not run_on(inventory, "bmh_vm", {**demo, "vms": [{**vm, "disks": [disk], "nics": [nic]}]})["failed"]
     host.run("mkdir -p /var/lib/nometal/bmc/demo && virsh start demo-0")
+
+    for name, nic_source in (("a-b-x7k2p", "bridge='baremetal'"), ("a-b-yyyyy", "network='nometal-a--b'")):
+        stranger.define_vm(host, f"{name}-bootstrap", nic_source)
 
     made = snapshot.take(host)
     refused = run_playbook("teardown", inventory)
     assert refused.returncode != 0
-    assert "volume mine.qcow2 of pool nometal-rehearsal is a disk of VM demo-0 (lab demo)" in refused.stdout
-    assert "VM demo-0 (lab demo) is plugged into network nometal-rehearsal" in refused.stdout
+    assert "volume mine.qcow2 of pool nometal-a--b is a disk of VM demo-0 (lab demo)" in refused.stdout
+    assert "VM demo-0 (lab demo) is plugged into network nometal-a--b" in refused.stdout
+    assert "VM a-b-yyyyy-bootstrap (no lab) is plugged into network nometal-a--b" in refused.stdout
+    assert "x7k2p" not in refused.stdout
     assert changes(host, made) == ""
 
+    host.run("virsh undefine a-b-yyyyy-bootstrap")
     run_on(inventory, "bmh_vm", {**demo, "state": "absent"})
     assert not run_on(inventory, "bmh_vm", {**demo, "vms": [vm]})["failed"]
     host.run("virsh start demo-0")
     removed = run_playbook("teardown", inventory)
     assert went_well(removed), ending(removed.stdout)
     assert "demo: /var/lib/nometal/bmc/demo, VM demo-0" in removed.stdout
+    assert host.run("virsh list --all --name").stdout.split() == ["demo-0"]
     assert host.run("ls /var/lib/nometal").stdout.split() == ["bmc", "host.json", "labs"]
     host.run("systemctl is-enabled nometal-libvirt.target && virsh domstate demo-0 | grep running")
 

@@ -43,8 +43,10 @@ TOP = {
     "featureSet": (4, 12),
     "cpuPartitioningMode": (4, 13),
     "imageDigestSources": (4, 14),
-    "featureGates": (4, 15),
+    "featureGates": (4, 14),
+    "operatorPublishingStrategy": (4, 15),
     "arbiter": (4, 20),
+    "osImageStream": (4, 22),
 }
 BAREMETAL = {
     "libvirtURI": OLDEST,
@@ -103,7 +105,13 @@ HINTS = dict.fromkeys(
     ),
     OLDEST,
 )
-POOL = {**dict.fromkeys(("name", "replicas", "platform", "hyperthreading", "architecture"), OLDEST), "fencing": (4, 20)}
+POOL = {
+    **dict.fromkeys(("name", "replicas", "platform", "hyperthreading", "architecture"), OLDEST),
+    "fencing": (4, 20),
+    "diskSetup": (4, 20),
+    "osImageStream": (4, 22),
+    "management": (4, 23),
+}
 NETWORKING = {
     "networkType": OLDEST,
     "machineNetwork": OLDEST,
@@ -114,7 +122,7 @@ NETWORKING = {
     "serviceCIDR": OLDEST,
     "clusterNetworks": OLDEST,
     "clusterNetworkMTU": (4, 14),
-    "ovnKubernetesConfig": (4, 16),
+    "ovnKubernetesConfig": (4, 18),
 }
 PROXY = dict.fromkeys(("httpProxy", "httpsProxy", "noProxy"), OLDEST)
 FENCING_CREDENTIAL = dict.fromkeys(("hostname", "address", "username", "password", "certificateVerification"), (4, 20))

@@ -1,7 +1,8 @@
 """A program in the installer's place that does as the file scenario.json beside it says, for tests of what runs it.
 
 By command: `log`, what it logs; `says`, what it prints; `waits` for the file `go`, and is `stubborn` meanwhile if asked
-to end; `late`, what it logs then; `exit`, its exit code. The file `calls` tells which commands were run.
+to end; `late`, what it logs then; `exit`, its exit code; `provisioning`, whether there is such a manifest. The file
+`calls` tells which commands were run.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ if command == "create manifests":
     (directory / "install-config.yaml").unlink()
     (directory / "openshift").mkdir()
     (directory / "manifests").mkdir()
-    (directory / "openshift/99_p.yaml").write_text(
-        "apiVersion: metal3.io/v1alpha1\\nkind: Provisioning\\nspec: {}\\n"
-    )
+    if told.get("provisioning", True):
+        (directory / "openshift/99_p.yaml").write_text(
+            "apiVersion: metal3.io/v1alpha1\\nkind: Provisioning\\nspec: {}\\n"
+        )
 with (directory / ".openshift_install.log").open("a") as log:
     for message in told.get("log", []):
         log.write('time="2026-11-19T05:00:00Z" level=info msg=' + json.dumps(message) + "\\n")

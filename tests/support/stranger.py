@@ -8,14 +8,16 @@ if TYPE_CHECKING:
     from support.lab_host import LabHost
 
 VM = """
-<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory>
-<os><type arch='x86_64'>hvm</type></os></domain>
+<domain type='qemu'><name>{name}</name><memory unit='MiB'>64</memory>
+<os><type arch='x86_64'>hvm</type></os><devices>{devices}</devices></domain>
 """
+NIC = "<interface type='{kind}'><source {source}/></interface>"
 
 
-def define_vm(host: LabHost) -> None:
-    """A VM called mine."""
-    host.run(["virsh", "define", "/dev/stdin"], input=VM)
+def define_vm(host: LabHost, name: str = "mine", plugged_into: str = "") -> None:
+    """Plugged into such as `bridge='baremetal'`."""
+    nic = NIC.format(kind=plugged_into.partition("=")[0], source=plugged_into) if plugged_into else ""
+    host.run(["virsh", "define", "/dev/stdin"], input=VM.format(name=name, devices=nic))
 
 
 def stop_libvirt(host: LabHost) -> None:

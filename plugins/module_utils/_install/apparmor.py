@@ -10,14 +10,18 @@ bootstrap VM's ignition is, nor of every image that another is based on.
 from __future__ import annotations
 
 from contextlib import suppress
+from fcntl import LOCK_EX
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import infra
 from ansible_collections.nometal.ipi.plugins.module_utils._install.bootstrap import POOLS
+from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_disk import locked
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
 
 OF_VMS = Path("/etc/apparmor.d/abstractions/libvirt-qemu")
@@ -30,9 +34,9 @@ def allow(place: Place, cluster: str) -> None:
     """For VMs that start from now on. Nothing where AppArmor has no rules for VMs."""
     if not OF_VMS.exists():
         return
-    LOCAL.parent.mkdir(parents=True, exist_ok=True)
     rule = RULE.format(pools=POOLS, base=infra.base_of(cluster)) + _mark(place)
-    files.write_whole(LOCAL, "".join([*_others(place), f"{rule}\n"]), 0o644)
+    with _alone():
+        files.write_whole(LOCAL, "".join([*_others(place), f"{rule}\n"]), 0o644)
 
 
 def is_allowed(place: Place) -> bool:
@@ -40,12 +44,18 @@ def is_allowed(place: Place) -> bool:
 
 
 def withdraw(place: Place) -> None:
-    others = _others(place)
-    if others or _has_to_be_there():
-        files.write_whole(LOCAL, "".join(others), 0o644)
-        return
-    files.remove(LOCAL)
-    files.remove_empty(LOCAL.parent)
+    with _alone():
+        others = _others(place)
+        if others or _has_to_be_there():
+            files.write_whole(LOCAL, "".join(others), 0o644)
+            return
+        files.remove(LOCAL)
+        files.remove_empty(LOCAL.parent)
+
+
+def _alone() -> AbstractContextManager[bool]:
+    """Other labs have their lines in the same file. The directory that is always there is the lock."""
+    return locked(OF_VMS.parents[1], LOCK_EX, wait=lambda: None)
 
 
 def _has_to_be_there() -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install.config_contradictions import contradictions
 from ansible_collections.nometal.ipi.plugins.module_utils._install.config_merge import merged
 from ansible_collections.nometal.ipi.plugins.module_utils._install.config_networking import networking
 from ansible_collections.nometal.ipi.plugins.module_utils._install.config_platform import installed, platform
@@ -52,9 +53,15 @@ def install_config(
     }
     result: dict[str, Any] = merged(made, own.get("config", {}))
     found = problems(result, release)
+    told = [problem.partition(":")[0] for problem in found]
+    found += [what for path, what in contradictions(made, result) if not any(_overlap(path, key) for key in told)]
     if found:
         raise InstallConfigError(release, found)
     return result
+
+
+def _overlap(path: str, other: str) -> bool:
+    return path.startswith(other) or other.startswith(path)
 
 
 def release_to_install(lab: dict[str, Any], version: str | None) -> Release:

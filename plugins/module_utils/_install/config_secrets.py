@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install.config_contradictions import contradictions
 from ansible_collections.nometal.ipi.plugins.module_utils._install.config_merge import merged
 from ansible_collections.nometal.ipi.plugins.module_utils._install.config_reading import entries
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.secrecy import is_secret_key, is_secret_text
@@ -37,6 +38,9 @@ def with_secrets(
     for credential in entries(result, "controlPlane.fencing.credentials"):
         _log_in(credential, credential["hostname"], logins)
     complete: dict[str, Any] = merged(result, extra)
+    wrong = [what for _path, what in contradictions(result, complete)]
+    if wrong:
+        raise OperatorError("\n".join(["The secret part of install-config.yaml contradicts the lab:", *wrong]))
     return complete
 
 

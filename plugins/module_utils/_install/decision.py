@@ -17,7 +17,13 @@ DESTROY_BOOTSTRAP = "destroy bootstrap"
 WAIT_FOR_INSTALL = "wait-for install-complete"
 
 WITHOUT_TERRAFORM = (4, 16)
-RESTART = "ipi_install_restart=true"
+RESTART = "-e ipi_install_restart=true"
+TEARDOWN = "playbooks/teardown.yml -e teardown_scope=cluster"
+NOT_RESTARTED = {
+    ATTACH: "It is not restarted, because the installer is running.",
+    DONE: "A finished cluster is not reinstalled by a restart.",
+    RESUME: "It is not restarted, because it seems to be installed.",
+}
 
 
 @dataclass(frozen=True)
@@ -27,15 +33,17 @@ class Decision:
     commands: tuple[str, ...] = ()
     clears: bool = False
     """What is there has to be removed first."""
+    removes_bootstrap: bool = False
+    """The bootstrap VM has to be removed first, by us."""
 
 
 def decide(facts: Facts) -> Decision:
-    if facts.restart:
-        return _restarted(facts)
     if facts.running:
         return _attached(facts)
     if facts.complete and (facts.succeeded or facts.exit_code is None):
         return Decision(DONE, "The cluster is installed.")
+    if facts.restart and not _may_be_installed(facts):
+        return Decision(FRESH, "A restart is asked for. What is there is removed first.", (CREATE,), clears=True)
     if not _made_anything(facts):
         return _fresh(facts)
     if not facts.ran and not facts.infrastructure:
@@ -50,16 +58,18 @@ def note_of(facts: Facts, decision: Decision) -> str:
     if decision.kind not in (ATTACH, DONE, RESUME):
         return ""
     notes = []
+    if facts.restart:
+        notes.append(NOT_RESTARTED[decision.kind])
     if facts.config_changed:
         notes.append(_config_note(decision))
-    if facts.version and facts.version_wanted and facts.version != facts.version_wanted:
+    if facts.other_version:
         notes.append(_version_note(facts, decision))
-    return " ".join(notes)
+    return " ".join([*notes, _way_out(facts, decision)] if notes else [])
 
 
-def _restarted(facts: Facts) -> Decision:
-    what = "The installation that is running is ended and removed" if facts.running else "What is there is removed"
-    return Decision(FRESH, f"A restart is asked for. {what} first.", (CREATE,), clears=True)
+def _may_be_installed(facts: Facts) -> bool:
+    """Although not everything says so."""
+    return facts.ran and facts.has_metadata and (facts.complete or facts.succeeded)
 
 
 def _attached(facts: Facts) -> Decision:
@@ -74,6 +84,11 @@ def _made_anything(facts: Facts) -> bool:
 
 
 def _fresh(facts: Facts) -> Decision:
+    if facts.nodes_in_use:
+        return _must_restart(
+            "Nodes run, or have something on their disks, although no installation is noted that came so far: "
+            f"{', '.join(facts.nodes_in_use)}. A cluster may be living there."
+        )
     why = "Nothing of this cluster is installed yet."
     if facts.ran:
         why = f"{end_of(facts)} It had made nothing yet, so it starts over."
@@ -108,6 +123,8 @@ def _without_bootstrap(facts: Facts, end: str) -> Decision:
     if not facts.bootstrap_there:
         return Decision(RESUME, why, (WAIT_FOR_INSTALL,))
     why = f"{end} The control plane runs by itself: the bootstrap VM is removed, and the rest waited for."
+    if not facts.bootstrap_running:  # the installer fails where it is to switch off what is off
+        return Decision(RESUME, why, (WAIT_FOR_INSTALL,), removes_bootstrap=True)
     return Decision(RESUME, why, (DESTROY_BOOTSTRAP, WAIT_FOR_INSTALL))
 
 
@@ -127,27 +144,27 @@ def _lost(end: str) -> Decision:
 
 
 def _must_restart(why: str) -> Decision:
-    return Decision(
-        MUST_RESTART, f"{why} `-e {RESTART}` removes what is there and starts over.", (CREATE,), clears=True
-    )
+    return Decision(MUST_RESTART, f"{why} `{RESTART}` removes what is there and starts over.", (CREATE,), clears=True)
 
 
 def _config_note(decision: Decision) -> str:
     if decision.kind == DONE:
         return (
             "The lab's install-config.yaml is another one than this cluster was installed with. Scaling and changes of "
-            "a running cluster are not done by reinstalling: change the cluster itself. "
-            f"`-e {RESTART}` would destroy it and install it anew."
+            "a running cluster are not done by reinstalling: change the cluster itself."
         )
-    return (
-        "The lab's install-config.yaml has changed since this installation began, which goes on with the old one. "
-        f"`-e {RESTART}` would remove it and begin with the new one."
-    )
+    return "The lab's install-config.yaml has changed since this installation began, which goes on with the old one."
 
 
 def _version_note(facts: Facts, decision: Decision) -> str:
     if decision.kind == DONE:
         return (
-            f"Version {facts.version_wanted} is asked for, and {facts.version} was installed: a cluster updates itself."
+            f"Version {facts.other_version} is asked for, and {facts.version} was installed: a cluster updates itself."
         )
-    return f"Version {facts.version_wanted} is asked for, but this installation began with {facts.version}."
+    return f"Version {facts.other_version} is asked for, but this installation began with {facts.version}."
+
+
+def _way_out(facts: Facts, decision: Decision) -> str:
+    if decision.kind == RESUME and not facts.restart:
+        return f"To begin anew instead: `{RESTART}` removes what is there."
+    return f"To begin anew instead: `{TEARDOWN}` {'ends and ' if decision.kind == ATTACH else ''}removes it first."

@@ -20,31 +20,37 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence
     from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 
 HOST, API, BOOTSTRAP, NAMES, CLUSTER = "host", "API", "bootstrap", "names", "operators"
 NETWORK = "playbooks/network.yml repairs it."
 START_OVER = "With ipi_install_restart=true all is removed and it starts over."
 NEEDS_BOOTSTRAP = (Stage.API, Stage.BOOTSTRAP, Stage.CONTROL_PLANE, Stage.ETCD)
 NEEDS_API = (Stage.API, Stage.BOOTSTRAP, Stage.ETCD, Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
-MUCH_LOAD = 2.0
+MUCH_LOAD = 3.0
 """Of work that waits, for each processor."""
 LITTLE_MEMORY = 0.04
-MUCH_PRESSURE = {"cpu": 60.0, "memory": 15.0, "io": 50.0}
+MUCH_PRESSURE = {"cpu": 80.0, "memory": 15.0, "io": 50.0}
 QUIET_SECONDS = 10 * usual.MINUTE
-IMAGE_PORTS = (6180, 6183)
+OWN_TABLES = "nometal"
+IMAGE_PORTS, DHCP_PORT, API_PORT = (6180, 6183), 67, 6443
 MOST_OPERATORS = 4
 
 
-def findings(story: Story, evidence: Evidence, suspects: Collection[str] = ()) -> list[Finding]:
+def findings(story: Story, evidence: Evidence, suspects: Collection[str] = (), *, late: bool = True) -> list[Finding]:
     """Suspects are subjects, as nodes, that stand still."""
     if story.stage is None or story.stage is Stage.COMPLETE:
         return []
-    case = Case(story, evidence, frozenset(suspects))
-    return list(dict.fromkeys(finding for judge in JUDGES for finding in judge(case)))
+    case = Case(story, evidence, frozenset(suspects), late)
+    judges = BEFORE_THE_BOOTSTRAP_VM if story.stage in (Stage.PREPARE, Stage.INFRASTRUCTURE) else JUDGES
+    return list(dict.fromkeys(finding for judge in judges for finding in judge(case)))
 
 
 def overload(case: Case) -> Iterator[Finding]:
+    """What fails at once fails for another reason."""
     host = case.evidence.host
+    if not case.late:
+        return
     waits = [part for part, share in host.pressure.items() if share > MUCH_PRESSURE[part]]
     signs = []
     if host.load > MUCH_LOAD * host.cores:
@@ -55,16 +61,32 @@ def overload(case: Case) -> Iterator[Finding]:
         signs.append(f"programs wait for {' and '.join(waits)}")
     if signs:
         advice = "End what else runs there, or give the lab fewer or smaller nodes."
-        yield Finding(
-            HOST, f"It is overloaded: {', '.join(signs)}. Everything takes longer, and nodes may hang. {advice}"
-        )
+        words = f"It is overloaded: {', '.join(signs)}. Everything takes longer, and nodes may hang. {advice}"
+        yield Finding(HOST, words, "overload")
 
 
 def filters(case: Case) -> Iterator[Finding]:
+    for rule, port in _filtering(case):
+        known = {DHCP_PORT: "the DHCP server", API_PORT: "the API", **dict.fromkeys(IMAGE_PORTS, "images")}
+        what = known.get(port, "the BMCs")
+        yield Finding(HOST, f"The packet filter keeps from {what} on port {port}: {rule}. Remove that rule.")
+
+
+def _filtering(case: Case) -> Iterator[tuple[Rule, int]]:
+    """Others use some of the ports as well: rules about them count where something is amiss with what is there."""
+    wanted = [*IMAGE_PORTS, *sorted(diagnosis_of_nodes.bmc_ports(case))]
+    if _lacks_address(case):
+        wanted.append(DHCP_PORT)
+    if any(trouble and not _is_refused(trouble) for trouble in case.evidence.host.api.values()):
+        wanted.append(API_PORT)
     for rule in case.evidence.rules:
-        ports = [port for port in IMAGE_PORTS if rule.refuses and rule.is_about(port)]
-        if ports:
-            yield Finding(HOST, f"The packet filter keeps from images on port {ports[0]}: {rule}. Remove that rule.")
+        port = next((port for port in wanted if rule.is_about(port)), None)
+        if port and rule.refuses and OWN_TABLES not in rule.place:
+            yield rule, port
+
+
+def _filtered(case: Case, port: int) -> bool:
+    return any(found == port for _rule, found in _filtering(case))
 
 
 def libvirt(case: Case) -> Iterator[Finding]:
@@ -93,11 +115,18 @@ def bootstrap(case: Case) -> Iterator[Finding]:
         yield Finding(
             BOOTSTRAP, f"{seen.name} is {seen.state}: `virsh start {seen.name}`, or see why in its qemu's log."
         )
-    elif not seen.address:
+    elif _lacks_address(case):
         macs = ", ".join(seen.macs)
-        advice = f"The lab's DHCP server has given it none, and the host does not see it. {NETWORK}"
+        repair = "" if _filtered(case, DHCP_PORT) else f" {NETWORK}"
+        advice = f"The lab's DHCP server has given it none, and the host does not see it.{repair}"
         yield Finding(BOOTSTRAP, f"{seen.name}, MAC address {macs}, has no address. {advice}")
     yield from _bootstrap_console(case)
+
+
+def _lacks_address(case: Case) -> bool:
+    """Whoever answered has one, also if the host has forgotten it."""
+    seen, answered = case.evidence.bootstrap, case.story.api_up or "" in case.evidence.host.api.values()
+    return seen.state == "running" and not seen.address and not answered and case.story.stage in NEEDS_BOOTSTRAP
 
 
 def _bootstrap_console(case: Case) -> Iterator[Finding]:
@@ -108,25 +137,51 @@ def _bootstrap_console(case: Case) -> Iterator[Finding]:
         yield Finding(BOOTSTRAP, f"{cause} Its console ends with: {seen.console}")
     elif seen.state == "running" and quiet and case.story.stage is Stage.API:
         words = f"Its console is silent for {usual.words(seen.quiet_for or 0)}"
-        yield Finding(BOOTSTRAP, f"{words}{f', since: {seen.console}' if seen.console else ''}")
+        yield Finding(BOOTSTRAP, f"{words}{f', since: {seen.console}' if seen.console else ''}", "silent")
 
 
 def api(case: Case) -> Iterator[Finding]:
     if case.story.stage not in NEEDS_API:
         return
+    taken, said = _taken(case), case.story.api_trouble
+    for vip, mac in taken.items():
+        words = f"{vip} is held by {mac}, which is no machine of this lab: take that address away from it"
+        yield Finding(API, f"{words}, or choose another one in lab_spec.")
     for vip, trouble in case.evidence.host.api.items():
-        if trouble:
-            yield Finding(API, f"{vip} does not answer on port 6443: {trouble}. {_api_advice(case, trouble)}")
-    if "x509" in case.story.api_trouble:
-        said = case.story.api_trouble
-        yield Finding(API, f"Something else answers there, another cluster say, or clocks differ: {said}")
+        if trouble and vip not in taken and not _has_known_cause(case, trouble):
+            yield Finding(API, f"{vip} does not answer on port 6443: {trouble}. {_api_advice(case, vip, trouble)}")
+    if "x509" in said and not case.story.api_up:
+        at = ", ".join(case.evidence.host.api)
+        advice = f"End what listens at {at}, another cluster say, or set the clocks right if they differ."
+        yield Finding(API, f"Not this cluster answers there: {said.rstrip('.')}. {advice}")
 
 
-def _api_advice(case: Case, trouble: str) -> str:
+def _has_known_cause(case: Case, trouble: str) -> bool:
+    """What is said of the bootstrap VM, or of the packet filter, says it all."""
+    seen, stage = case.evidence.bootstrap, case.story.stage
+    needs_bootstrap = stage in NEEDS_BOOTSTRAP and not case.story.bootstrap_destroyed
+    is_down = needs_bootstrap and not case.evidence.libvirt_trouble and seen.state != "running"
+    return is_down or _lacks_address(case) or (not _is_refused(trouble) and _filtered(case, API_PORT))
+
+
+def _taken(case: Case) -> dict[str, str]:
+    """Addresses of the API at which the host's neighbour is a stranger."""
+    own = {mac for node in case.evidence.nodes for mac in node.macs} | set(case.evidence.bootstrap.macs)
+    is_known = bool(case.evidence.bootstrap.name or case.story.bootstrap_destroyed) and bool(case.evidence.nodes)
+    return {vip: mac for vip, mac in case.evidence.host.api_macs.items() if is_known and mac not in own}
+
+
+def _is_refused(trouble: str) -> bool:
+    return "refused" in trouble.lower()
+
+
+def _api_advice(case: Case, vip: str, trouble: str) -> str:
     seen = case.evidence.bootstrap
     if case.story.stage not in NEEDS_BOOTSTRAP:
         return "Control plane nodes hold the address by now: see their consoles."
-    if "refused" not in trouble.lower():
+    if not _is_refused(trouble) and vip in case.evidence.host.api_macs:
+        return "The address is held, but nothing comes back: see what filters packets, and the bootstrap VM's console."
+    if not _is_refused(trouble):
         return "Nobody holds the address yet: the bootstrap VM takes it once it has pulled its first images."
     at = f"`ssh core@{seen.address} journalctl -b -u release-image -u bootkube`" if seen.address else "its journal"
     return f"The bootstrap VM is there, but has no API yet: {at} tells why, a pull secret or a way out most often."
@@ -144,8 +199,10 @@ def operators(case: Case) -> Iterator[Finding]:
         yield Finding(CLUSTER, hindrance)
 
 
+BEFORE_THE_BOOTSTRAP_VM: tuple[Callable[[Case], Iterator[Finding]], ...] = (libvirt, overload)
+"""Nothing else is needed until then."""
 JUDGES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
-    *(libvirt, overload, filters, names, bootstrap, api),
+    *(*BEFORE_THE_BOOTSTRAP_VM, filters, names, bootstrap, api),
     *(diagnosis_of_nodes.service, diagnosis_of_nodes.metal, diagnosis_of_nodes.machines),
     operators,
 )

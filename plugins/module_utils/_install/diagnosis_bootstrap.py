@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
-from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_nodes, infra
+from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_host, diagnosis_nodes, infra
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import evidence
 
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
 
-GONE = ("FAILED", "INCOMPLETE")
-"""States of neighbours that did not answer."""
 PAUSED = 3
 IO_ERROR = 5
 
@@ -82,7 +77,4 @@ def _addresses(connection: Any, macs: Sequence[str]) -> Iterator[str]:
     for network in connection.listAllNetworks(libvirt.VIR_CONNECT_LIST_NETWORKS_ACTIVE):
         with suppress(libvirt.libvirtError):
             yield from (lease["ipaddr"] for lease in network.DHCPLeases() if (lease["mac"] or "").lower() in macs)
-    with suppress(OperatorError, ValueError):
-        for entry in json.loads(run("ip", "-json", "neigh", "show") or "[]"):
-            if entry.get("lladdr", "").lower() in macs and not set(entry.get("state", ())) & set(GONE):
-                yield entry["dst"]
+    yield from (address for mac, address in diagnosis_host.neighbours() if mac in macs)

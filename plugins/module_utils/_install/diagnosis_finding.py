@@ -18,12 +18,20 @@ class Case:
     story: Story
     evidence: Evidence
     suspects: frozenset[str] = frozenset()
+    late: bool = True
+    """Whether anything has taken longer than it should."""
 
 
 @dataclass(frozen=True)
 class Finding:
     who: str
     text: str
+    same: str = ""
+    """What another one has in common with it that says the same with other figures."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.who, self.same or self.text
 
     def __str__(self) -> str:
         return f"{self.who}: {self.text}"

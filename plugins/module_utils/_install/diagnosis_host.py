@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -12,6 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +25,8 @@ CONNECT_SECONDS, NAME_SECONDS = 3, 6
 MEMORY = Path("/proc/meminfo")
 PRESSURE = Path("/proc/pressure")
 PARTS = ("cpu", "memory", "io")
+GONE = ("FAILED", "INCOMPLETE")
+"""States of neighbours that did not answer."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class HostSeen:
     """Percent of the last minute in which something waited; of those kinds that the kernel tells."""
     api: Mapping[str, str] = field(default_factory=dict)
     """By virtual address, why the API is not reached there; empty when it is."""
+    api_macs: Mapping[str, str] = field(default_factory=dict)
+    """By virtual address, which of the host's neighbours holds it; of those that one holds."""
     api_name: str = ""
     api_addresses: Sequence[str] = ()
     """What the host's resolver says to that name."""
@@ -41,12 +49,15 @@ class HostSeen:
 
 def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
     name = f"api.{domain}" if domain else ""
+    api = {vip: trouble_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
+    macs = {ip: mac for mac, ip in neighbours()}
     return HostSeen(
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
         memory_available=_memory_available(),
         pressure={part: some for part in PARTS if (some := _pressure(part)) is not None},
-        api={vip: trouble_at(vip, API_PORT) for vip in api_vips},
+        api=api,
+        api_macs={vip: macs[vip] for vip in api_vips if vip in macs},
         api_name=name,
         api_addresses=_addresses(name) if name else (),
     )
@@ -58,6 +69,15 @@ def trouble_at(address: str, port: int) -> str:
     except OSError as error:
         return error.strerror or str(error) or type(error).__name__
     return ""
+
+
+def neighbours() -> list[tuple[str, str]]:
+    """MAC and IP addresses of those that have answered."""
+    with suppress(OperatorError, ValueError):
+        entries = json.loads(run("ip", "-json", "neigh", "show") or "[]")
+        there = [entry for entry in entries if entry.get("lladdr") and not set(entry.get("state", ())) & set(GONE)]
+        return [(entry["lladdr"].lower(), entry["dst"]) for entry in there]
+    return []
 
 
 def _addresses(name: str) -> list[str]:

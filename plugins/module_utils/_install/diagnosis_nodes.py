@@ -21,7 +21,7 @@ except ImportError:  # connect() has said so by the time that anything here runs
     libvirt = None
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 PIDS = Path("/run/libvirt/qemu")
 BOOTED_AT = Path("/proc/stat")
@@ -49,6 +49,7 @@ class Node:
     by_medium: bool = False
     """Whether it is installed from virtual media, and not from the network."""
     medium: str = ""
+    macs: Sequence[str] = ()
     console: str = ""
     """The file that holds what it says."""
 
@@ -83,6 +84,7 @@ def _node(connection: Any, node: Mapping[str, Any]) -> Node:
         packets=_packets(domain, root),
         by_medium=str((node.get("bmc") or {}).get("protocol", "")).endswith("virtualmedia"),
         medium=_medium(root),
+        macs=domain_xml.macs_of(root),
     )
 
 

@@ -6,9 +6,16 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_finding import Case, Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_words import BMC, of_console, of_metal
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_words import (
+    BMC,
+    BMC_LOG,
+    PASSWORDS,
+    of_console,
+    of_metal,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._install.events import INSTALLER
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 
@@ -20,20 +27,50 @@ if TYPE_CHECKING:
 WITH_AGENT = ("inspecting", "preparing", "provisioning")
 """States in which Ironic has started the node from its medium."""
 MADE = ("provisioned", "externally provisioned")
+REFUSED = "401"
 NODES = "playbooks/nodes.yml repairs it."
 
 
 def service(case: Case) -> Iterator[Finding]:
-    evidence = case.evidence
-    if evidence.bmc_trouble:
-        yield Finding("BMC", evidence.bmc_trouble)
-    for node in evidence.nodes:
-        trouble = (evidence.bmcs.get(node.vm_name) or {}).get("trouble")
-        if trouble:
-            yield Finding(node.name, f"Its BMC does not answer, on the host itself neither: {trouble}. {BMC}")
+    if case.evidence.bmc_trouble:
+        yield Finding("BMC", case.evidence.bmc_trouble)
+    troubles = _bmc_troubles(case)
+    alike = set(troubles.values())
+    if len(troubles) == len(case.evidence.nodes) > 1 and len(alike) == 1:
+        yield Finding("BMC", f"Those of all nodes: {_of_service(alike.pop())}")
+        return
+    for name, trouble in troubles.items():
+        yield Finding(name, f"Its BMC: {_of_service(trouble)}")
+
+
+def _of_service(trouble: str) -> str:
+    if trouble.startswith(REFUSED):
+        return f"The host's own password is refused, that of `operator`. {PASSWORDS}"
+    filtered = f"Packets are filtered, or the service hangs. {BMC_LOG}"
+    said = f"No answer, on the host itself neither: {trouble.rstrip('.')}."
+    return f"{said} {filtered if 'timed out' in trouble else BMC}"
+
+
+def _bmc_troubles(case: Case) -> dict[str, str]:
+    told = {node.name: (case.evidence.bmcs.get(node.vm_name) or {}).get("trouble") for node in case.evidence.nodes}
+    return {name: trouble for name, trouble in told.items() if trouble}
 
 
 def metal(case: Case) -> Iterator[Finding]:
+    """What is said of several for the same cause is said once. Where no BMC answers, others can only say so, too."""
+    by_cause: dict[str, list[str]] = {}
+    errors = metal_errors(case)
+    for name, said in errors.items():
+        by_cause.setdefault(of_metal(said) or said, []).append(name)
+    silent = _bmc_troubles(case)
+    for names in by_cause.values():
+        first, *others = [name for name in names if name not in silent] or [""]
+        if first:
+            said, also = errors[first], f" So it is with {', '.join(others)}." if others else ""
+            yield Finding(first, f"{said.rstrip('.')}. {of_metal(said)}".strip() + also)
+
+
+def metal_errors(case: Case) -> dict[str, str]:
     """The log tells an error only together with another state, and none of workers: the cluster knows all."""
     told = {name: host.trouble for name, host in case.story.hosts.items() if host.trouble}
     for host in case.evidence.metal_hosts:
@@ -41,17 +78,25 @@ def metal(case: Case) -> Iterator[Finding]:
             told[host.name] = ": ".join(filter(None, [host.error_type, host.error]))
         elif host.state in MADE:
             told.pop(host.name, None)
-    for name, said in told.items():
-        yield Finding(name, f"{said.rstrip('.')}. {of_metal(said)}".strip())
+    return told
+
+
+def bmc_ports(case: Case) -> set[int]:
+    """Those of the BMCs, if anything is amiss with any."""
+    if not (_bmc_troubles(case) or metal_errors(case)):
+        return set()
+    addresses = (str(bmc.get("address", "")) for bmc in case.evidence.bmcs.values())
+    return {port for address in addresses if (port := urlsplit(address).port)}
 
 
 def machines(case: Case) -> Iterator[Finding]:
+    errors = metal_errors(case)
     states = {name: host.state for name, host in case.story.hosts.items()}
     states.update({host.name: host.state for host in case.evidence.metal_hosts if host.state})
     for node in case.evidence.nodes:
         state = states.get(node.name, "")
         if _concerns(case, node, state):
-            yield from _machine(case, node, state)
+            yield from _machine(case, node, state, known=node.name in errors)
 
 
 def _concerns(case: Case, node: Node, state: str) -> bool:
@@ -60,15 +105,16 @@ def _concerns(case: Case, node: Node, state: str) -> bool:
     return node.name in case.suspects or (INSTALLER in case.suspects and is_under_way)
 
 
-def _machine(case: Case, node: Node, state: str) -> Iterator[Finding]:
+def _machine(case: Case, node: Node, state: str, *, known: bool) -> Iterator[Finding]:
+    """Known: metal3 has said why, and the rest follows from that."""
     console = case.evidence.consoles.get(node.name, "")
     if node.state == "missing":
         yield Finding(node.name, f"Its VM {node.vm_name} is not there. {NODES}")
-    elif node.state != "running" and state in WITH_AGENT:
+    elif node.state != "running" and state in WITH_AGENT and not known:
         yield Finding(
             node.name, f"It is {node.state}, while Ironic has it {state}: its BMC was not told, or did not act."
         )
-    elif node.state == "running" and state == "inspecting" and node.by_medium and not node.medium:
+    elif node.state == "running" and state == "inspecting" and node.by_medium and not (node.medium or known):
         yield Finding(node.name, f"Its drive is empty, so Ironic's agent, which is to inspect it, cannot start. {BMC}")
     cause = of_console(console)
     if cause:

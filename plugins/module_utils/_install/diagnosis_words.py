@@ -9,6 +9,10 @@ import re
 
 BMC = "playbooks/bmc.yml repairs it."
 BMC_LOG = "journalctl -u 'nometal-bmc-*' says what the BMC service met."
+PASSWORDS = (
+    "The installer keeps to the passwords with which it began: put those back into the lab's credentials.json in "
+    "/var/lib/nometal/bmc and run playbooks/bmc.yml, or begin anew with ipi_install_restart=true."
+)
 OUTSIDE = "See the host's way out, its forwarding and the mirror registry; playbooks/rehearse.yml tries the ways."
 
 MEDIUM = (
@@ -30,7 +34,7 @@ METAL = (
     ),
     (
         r"\b40[13]\b|unauthori[sz]ed|forbidden|authenticat|invalid user|credentials",
-        f"Its BMC refuses the password: the install-config must carry that of the lab's credentials file. {BMC}",
+        f"Its BMC refuses the password. {PASSWORDS}",
     ),
     (
         r"no suitable device|root.?device|root.?disk|\bhints?\b",

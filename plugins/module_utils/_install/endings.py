@@ -10,6 +10,7 @@ import signal as signals
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import DOING, Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._install.story import WITH_BOOTSTRAP
 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._install.run import Run
@@ -28,6 +29,7 @@ WORDS = {
     7: "the cluster is initialized, but operators did not settle in time",
     8: "it was asked to end; the bootstrap VM stays",
 }
+BOOTSTRAP_CODE = 5
 FIRST_WITH_CODES = (4, 11)
 BY_STAGE = {
     Stage.PREPARE: BEFORE_ANYTHING,
@@ -74,6 +76,8 @@ def of_code(code: int, story: Story, version: str = "") -> str:
     vague = code == 1 and story.stage is not None
     if vague and (release and release < FIRST_WITH_CODES):
         return BY_STAGE.get(story.stage or Stage.PREPARE, WORDS[1])
+    if code == BOOTSTRAP_CODE and story.stage in WITH_BOOTSTRAP:
+        return BY_STAGE[story.stage]
     if vague and story.stage is Stage.PREPARE:
         return BEFORE_ANYTHING
     if vague and story.stage is not None and story.bootstrap_made:

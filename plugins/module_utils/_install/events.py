@@ -12,8 +12,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import Diary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_finding import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._install.operators import Operators
     from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
 
@@ -21,6 +23,11 @@ INSTALLER, OPERATORS = "installer", "operators"
 STEP = 5 * usual.MINUTE
 """The time spent is told anew after each: often enough to see that it lives, and not a line a minute."""
 PERCENT_STEP = 5
+AFTER_BOOTSTRAP = (Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
+BEFORE = set(usual.STAGES) - set(AFTER_BOOTSTRAP)
+"""Releases have not all of them."""
+WHOLE = sum(each.seconds for each in usual.STAGES.values())
+RELIEF = "the installation has gone on since"
 
 
 def installer(story: Story, now: float) -> str:
@@ -34,19 +41,36 @@ def installer(story: Story, now: float) -> str:
     return f"{DOING[story.stage]} ({times})"
 
 
+def part(story: Story, now: float) -> float:
+    """How much of the whole is behind it, by the time that each stage usually takes."""
+    if story.stage is None or story.stage is Stage.COMPLETE:
+        return float(story.stage is Stage.COMPLETE)
+    over = {span.stage for span in story.spans} - {story.stage}
+    if story.stage in AFTER_BOOTSTRAP:
+        over |= BEFORE
+    elif story.stage is Stage.CONTROL_PLANE:
+        over -= {Stage.BOOTSTRAP}  # which goes on afterwards
+    here = usual.STAGES[story.stage].seconds
+    seconds = sum(usual.STAGES[stage].seconds for stage in over if stage in usual.STAGES)
+    return (seconds + min(max(now - story.since, 0), here)) / WHOLE
+
+
 class Teller:
     """Tells what has changed, and nothing twice."""
 
     def __init__(self, path: Path) -> None:
         self._diary = Diary(path)
         self._told: dict[str, tuple[str, bool]] = {}
+        self._states: dict[str, str] = {}
+        self._found: set[tuple[str, str]] = set()
         self._operators: tuple[int, str, int] | None = None
+        self._part: float | None = None
         self.troubles: list[str] = []
 
     def tell(self, who: str, state: str, *, trouble: bool = False) -> None:
         if self._told.get(who) != (state, trouble):
             self._told[who] = (state, trouble)
-            self._diary.note(who, state, trouble=trouble)
+            self._diary.note(who, state, trouble=trouble, part=self._part if who == INSTALLER else None)
 
     def tell_trouble(self, who: str, what: str) -> None:
         """Once, whatever becomes of it."""
@@ -55,22 +79,35 @@ class Teller:
             self.troubles.append(said)
             self.tell(who, what, trouble=True)
 
+    def tell_findings(self, findings: Iterable[Finding]) -> None:
+        """Those that have not been told since anything went on."""
+        for finding in findings:
+            if finding.key not in self._found:
+                self._found.add(finding.key)
+                self.tell(finding.who, finding.text, trouble=True)
+
+    def tell_relief(self) -> None:
+        """Nodes, and the installer, have states that say it."""
+        for who in {who for who, _what in self._found} - {*self._states, OPERATORS}:
+            self.tell(who, RELIEF)
+        self._found = set()
+
     def tell_story(self, story: Story, now: float) -> None:
-        self.tell_installer(story, now)
+        self._part = max(self._part or 0.0, round(part(story, now), 2))
+        self._tell_state(INSTALLER, installer(story, now))
         for name, host in story.hosts.items():
             if host.trouble:
                 self.tell_trouble(name, host.trouble)
             elif host.state:
-                self.tell(name, host.state)
+                self._tell_state(name, host.state)
         if story.stage in (Stage.INITIALIZE, Stage.OPERATORS):
             self._tell_operators(story.operators)
 
-    def tell_installer(self, story: Story, now: float) -> None:
-        """A trouble of the installer's stands until its stage or its time has changed."""
-        state = installer(story, now)
-        if self._told.get("") != (state, False):
-            self._told[""] = (state, False)
-            self.tell(INSTALLER, state)
+    def _tell_state(self, who: str, state: str) -> None:
+        """A trouble of its stands until its state has changed."""
+        if self._states.get(who) != state:
+            self._states[who] = state
+            self.tell(who, state)
 
     def _tell_operators(self, operators: Operators) -> None:
         words = operators.words()

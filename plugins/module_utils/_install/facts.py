@@ -18,7 +18,7 @@ EXIT_CODES = {**WORDS, NOT_STARTED: "it could not be started"}
 @dataclass(frozen=True)
 class Facts:
     restart: bool = False
-    """Whether the operator wants to start over."""
+    """Whether the operator wants what has ended without success to start over."""
     ran: bool = False
     """An installation is noted."""
     running: bool = False
@@ -38,12 +38,15 @@ class Facts:
     has_metadata: bool = False
     bootstrap_there: bool = False
     bootstrap_running: bool = False
+    nodes_in_use: tuple[str, ...] = ()
+    """Those that run, or whose disks are not blank."""
     release: tuple[int, int] | None = None
     """None: it is not known."""
     config_changed: bool = False
     version: str = ""
     """With which it ran."""
-    version_wanted: str = ""
+    other_version: str = ""
+    """What is asked for, if that is not its version."""
 
     @property
     def succeeded(self) -> bool:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     apparmor,
+    bootstrap,
     decision,
     leftovers,
     prepare,
@@ -20,8 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.run import Pl
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._install.decision import Decision
     from ansible_collections.nometal.ipi.plugins.module_utils._install.facts import Facts
@@ -37,8 +38,6 @@ class Lab:
 
     place: Place
     wanted: Wanted
-    nodes: Sequence[Mapping[str, Any]]
-    bmc_home: Path
     environment: Mapping[str, str]
     find_program: Callable[[], Program]
     make_job: Callable[[Program], Job]
@@ -60,7 +59,7 @@ def install(lab: Lab, *, check_mode: bool) -> Outcome:
         if outcome.todo.kind == decision.FRESH:
             return _begin(lab, outcome.todo)
         if outcome.todo.kind == decision.RESUME:
-            _go_on(lab, outcome.todo, facts)
+            return _go_on(lab, outcome, facts)
         return outcome
 
 
@@ -72,18 +71,20 @@ def _look(lab: Lab) -> tuple[Outcome, Facts]:
 
 def _begin(lab: Lab, todo: Decision) -> Outcome:
     program = lab.find_program()
-    job = lab.make_job(program)  # nothing is removed for one that cannot begin
-    removed = _remove(lab) if todo.clears else []
-    note = prepare.lay_out(lab.place, job)
+    with prepare.drafted(lab.place, lab.make_job(program)) as note:  # nothing is removed for one that cannot begin
+        removed = _remove(lab) if todo.clears else []
+        prepare.adopt(lab.place)
     apparmor.allow(lab.place, lab.wanted.cluster)
     _start(lab, program, todo, program.version, lab.wanted.config_digest)
     return Outcome(todo, note, tuple(removed))
 
 
-def _go_on(lab: Lab, todo: Decision, facts: Facts) -> None:
+def _go_on(lab: Lab, outcome: Outcome, facts: Facts) -> Outcome:
     program, last = lab.find_program(), run.read(lab.place)
     prepare.make_directories(lab.place)
-    _start(lab, program, todo, facts.version or program.version, last.config_digest)
+    removed = _remove_bootstrap(lab) if outcome.todo.removes_bootstrap else []
+    _start(lab, program, outcome.todo, facts.version or program.version, last.config_digest)
+    return replace(outcome, removed=tuple(removed))
 
 
 def _start(lab: Lab, program: Program, todo: Decision, version: str, config_digest: str) -> None:
@@ -102,5 +103,22 @@ def _remove(lab: Lab) -> list[str]:
     wanted = lab.wanted
     with connect(wanted.libvirt_uri) as connection:
         return leftovers.remove(
-            connection, lab.place, wanted.cluster, lab.nodes, lab.bmc_home, wanted.bridges, records=False
+            connection, lab.place, wanted.cluster, wanted.nodes, wanted.bmc_home, wanted.bridges, records=False
         )
+
+
+def _remove_bootstrap(lab: Lab) -> list[str]:
+    """As `destroy bootstrap` does with one that runs. What it has logged stays: a bundle may want it."""
+    with connect(lab.wanted.libvirt_uri) as connection:
+        left = leftovers.find(connection, lab.place, lab.wanted.cluster, lab.wanted.bridges)
+        for name in left.domains:
+            bootstrap.remove_domain(connection, name)
+        for name in left.pools:
+            bootstrap.remove_pool(connection, name)
+        for directory in left.directories:
+            bootstrap.remove_path(Path(directory))
+    return [
+        *(f"undefine {name}" for name in left.domains),
+        *(f"undefine pool {name}" for name in left.pools),
+        *(f"remove {directory}" for directory in left.directories),
+    ]

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
 def pull_secret_of(given: Any) -> str:
     """Ansible may have read the JSON already."""
     return given if isinstance(given, str) else json.dumps(given or "")
+
+
+def mapping_of(name: str, given: Any) -> dict[str, Any]:
+    """A mapping, or JSON of one, which Ansible hides as a whole instead of each value of it, be it "1" or "cluster"."""
+    read = given
+    if isinstance(given, str):
+        with suppress(ValueError):
+            read = json.loads(given or "{}")
+    if not isinstance(read, dict):
+        raise OperatorError(f"{name} is no mapping, nor JSON of one.")
+    return read
 
 
 def logins_of(path: Path, lab: str) -> dict[str, Login]:

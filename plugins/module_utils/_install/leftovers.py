@@ -120,25 +120,34 @@ class RemovalPort:
         made = (place.assets, place.temporary, place.output, place.run)
         self._paths = (place.directory, place.events.parent) if records else made
         self._records = records
+        self._was_running = False
         self._done: set[str] = set()
+        self.bootstrap_vms: tuple[str, ...] = ()
+        """What they are called, once it was read."""
+
+    def end_installer(self) -> None:
+        """Until it has ended, it makes what is to be removed; so this comes before reading, except in check mode."""
+        self._was_running = run.stop(self._lab.place, seconds=STOPPING_SECONDS)
 
     def read(self) -> Remains:
         lab = self._lab
+        left = find(self._connection, lab.place, lab.cluster, lab.bridges)
+        self.bootstrap_vms = left.domains
         return Remains(
-            running=run.read(lab.place).running,
-            leftovers=find(self._connection, lab.place, lab.cluster, lab.bridges),
+            running=self._was_running or run.read(lab.place).running,
+            leftovers=left,
             nodes=self._nodes.look(),
-            files=tuple(str(path) for path in self._paths if path.exists()),
+            files=tuple(str(path) for path in self._paths if path.exists() and not self._is_only_lock(path)),
             apparmor_rule=self._records and apparmor.is_allowed(lab.place),
         )
 
     def apply(self, step: Step) -> None:
         actions: dict[str, Callable[[str], None]] = {
-            "stop": lambda _what: self._stop(),
+            "stop": lambda _what: self.end_installer(),
             "undefine": lambda name: bootstrap.remove_domain(self._connection, name),
             "undefine pool": lambda name: bootstrap.remove_pool(self._connection, name),
             "withdraw": lambda _what: apparmor.withdraw(self._lab.place),
-            "remove": lambda path: bootstrap.remove_path(Path(path)),
+            "remove": lambda path: self._remove(Path(path)),
             "switch off": self._nodes.switch_off,
             "blank": self._nodes.blank,
             "eject medium of": self._nodes.eject,
@@ -161,11 +170,16 @@ class RemovalPort:
                     f"Something switches nodes of lab {self._lab.place.lab} on again and again "
                     f"({', '.join(map(str, again))}): stop whatever manages them, then run this again."
                 )
-        for directory in (INSTALLS, INSTALLS.parent, RUNS, RUNS.parent) if "remove" in self._done else ():
+        for directory in (RUNS, RUNS.parent) if "remove" in self._done else ():
             files.remove_empty(directory)
 
-    def _stop(self) -> None:
-        run.stop(self._lab.place, seconds=STOPPING_SECONDS)
+    def _is_only_lock(self, path: Path) -> bool:
+        return path == self._lab.place.directory and not any(path.iterdir())
+
+    def _remove(self, path: Path) -> None:
+        """The directory is the lock of who removes it, so that it goes last, empty."""
+        for each in list(path.iterdir()) if path == self._lab.place.directory else [path]:
+            bootstrap.remove_path(each)
 
 
 def remove(  # noqa: PLR0913, PLR0917 - few callers, and names say what is what
@@ -180,6 +194,7 @@ def remove(  # noqa: PLR0913, PLR0917 - few callers, and names say what is what
 ) -> list[str]:
     """Returns what was done. Without records, bundles and what the next installation goes on with stay."""
     port = RemovalPort(connection, Lab(place, cluster, bridges, nodes, bmc_home), records=records)
+    port.end_installer()
     steps = plan(port.read())
     for step in steps:
         port.apply(step)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,11 +52,14 @@ class Entry:
     msg: str
 
 
-def entries(text: str) -> Iterator[Entry]:
-    """Those of whole lines. Lines that are none of the installer's entries are left out, and so are logins."""
+def entries(text: str, redact: Callable[[str], str] = str) -> Iterator[Entry]:
+    """Those of whole lines. Lines that are none of the installer's entries are left out, and so are logins.
+
+    Redact: what takes out secrets that are known; what looks like one goes anyway.
+    """
     for line in text.split("\n"):
         for part in BEGINS.split(line):
-            entry = _entry(part)
+            entry = _entry(part, redact)
             if entry is not None:
                 yield entry
 
@@ -68,13 +71,13 @@ def masked(text: str) -> str:
     return IN_URL.sub(rf"\1{MASK}@", TOKEN.sub(MASK, VALUE.sub(rf"\1{MASK}", text)))
 
 
-def _entry(line: str) -> Entry | None:
+def _entry(line: str, redact: Callable[[str], str]) -> Entry | None:
     found = LINE.match(line)
     if not found:
         return None
     quoted, plain = found["quoted"], found["plain"]
     said = _unquoted(quoted) if quoted is not None else plain or ""
-    msg = masked(said)
+    msg = masked(redact(said))
     at = _seconds(found["at"])
     return None if at is None or (said and not msg) else Entry(at, found["level"], msg)
 
@@ -102,8 +105,9 @@ def _sign(escaped: str) -> str:
 class Tail:
     """A log that grows, read on from where it was read to. Half a line at its end waits for its other half."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         self._path = path
+        self._redact = redact
         self._inode = 0
         self._offset = 0
         self._rest = b""
@@ -123,7 +127,7 @@ class Tail:
                 whole, _line_end, self._rest = (self._rest + chunk).rpartition(b"\n")
                 if len(self._rest) > LONGEST_LINE_BYTES:
                     self._rest = b""
-                yield from entries(whole.decode(errors="replace"))
+                yield from entries(whole.decode(errors="replace"), self._redact)
 
     def _begin_again_if_another(self, descriptor: int) -> None:
         found = os.fstat(descriptor)

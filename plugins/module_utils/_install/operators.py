@@ -86,6 +86,7 @@ class Operators:
         found = STABLE.match(msg)
         if msg.startswith(("Cluster is initialized", "All cluster operators have completed progressing")):
             self.waiting, self.hindrances, self.unstable = (), [], set()
+            self.done, self.percent = self.total, self.percent and 100
         elif found and found["stable"]:
             self.unstable.discard(found["name"])
         elif found:

@@ -34,6 +34,11 @@ class Place:
         return self.directory / "install-config.yaml"
 
     @property
+    def secrets(self) -> Path:
+        """What else of the operator's is secret, and is not to be told by a log or a bundle."""
+        return self.directory / "secrets.json"
+
+    @property
     def log(self) -> Path:
         return self.assets / ".openshift_install.log"
 

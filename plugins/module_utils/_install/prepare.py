@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -20,22 +21,21 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     manifest_files,
     media_tls,
     mistakes,
+    no_proxy,
     runner,
     yaml_text,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import CACHE
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import CACHE, Place
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import secret_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
 
 OURS = secret_files.Access("root", "root", 0o700)
 EVERYBODYS = secret_files.Access("root", "root", 0o755)
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-WAITING_SECONDS, MANIFESTS_SECONDS = 300, 300
+WAITING_SECONDS, MANIFESTS_SECONDS = 900, 300
 WRONG_CONFIG = 3  # the installer's exit code
 
 
@@ -47,25 +47,34 @@ class Job:
     release: tuple[int, int] | None
     config: Mapping[str, Any]
     """With all secrets in it."""
-    secrets: Callable[[], Iterable[str]]
-    """What may not be shown, once the configuration is written down."""
+    secrets: Sequence[str]
+    """What may not be shown, as far as the configuration's keys do not tell it."""
+    known_secrets: Callable[[Place], Iterable[str]]
+    """All of them, once everything is written down there."""
     manifests: Mapping[str, str]
     media_tls: bool
     environment: Mapping[str, str]
-
-    @property
-    def changes_manifests(self) -> bool:
-        return bool(self.manifests) or self.switches_tls_off
 
     @property
     def switches_tls_off(self) -> bool:
         return not self.media_tls and (self.release is None or self.release >= media_tls.SINCE)
 
 
-def environment_of(place: Place, tools: Path, more: Mapping[str, Any]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Draft(Place):
+    """Beside what is there of a lab's installation: the next one, until it is known to be good."""
+
+    @property
+    def directory(self) -> Path:
+        return super().directory / "draft"
+
+
+def environment_of(place: Place, tools: Path, more: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
     """Nothing else of ours: it may name other registries, another cluster."""
+    given = {name: str(value) for name, value in more.items()}
     return {
-        **{name: str(value) for name, value in more.items()},
+        **given,
+        **no_proxy.exceptions(given, config),
         "PATH": f"{tools}:{PATH}",
         "LANG": "C.UTF-8",
         "HOME": str(place.directory),
@@ -89,26 +98,45 @@ def alone(place: Place) -> Iterator[None]:
         os.close(directory)
 
 
-def lay_out(place: Place, job: Job) -> str:
-    """Everything anew. What the operator should know of it is returned. If it fails, nothing is left."""
-    clear(place)
+@contextmanager
+def drafted(place: Place, job: Job) -> Iterator[str]:
+    """The installer has made its manifests, so it takes the configuration. What the operator should know is given."""
+    draft = Draft(place.lab)
     try:
-        make_directories(place)
+        _remove(draft.directory)  # of one that was killed
+        make_directories(draft)
         text = yaml_text.dump(job.config)
-        files.write_whole(place.config, text, 0o600)
-        files.write_whole(place.assets / place.config.name, text, 0o600)  # the installer consumes this one
-        return _changed_manifests(place, job) if job.changes_manifests else ""
-    except BaseException:
-        clear(place)
-        raise
+        files.write_whole(draft.config, text, 0o600)
+        files.write_whole(draft.secrets, json.dumps({"secrets": job.secrets}) + "\n", 0o600)
+        files.write_whole(draft.assets / draft.config.name, text, 0o600)  # the installer consumes this one
+        _create_manifests(draft, job)
+        if job.switches_tls_off:
+            media_tls.switch_off(draft.assets)
+        yield manifest_files.add(draft.assets, job.manifests)
+    finally:
+        _remove(draft.directory)
 
 
-def clear(place: Place) -> None:
-    for directory in (place.assets, place.temporary):
-        if directory.exists():
-            shutil.rmtree(directory)
-    for file in (place.config, place.runner, place.run, place.output, place.directory / runner.PLAN):
+def adopt(place: Place) -> None:
+    """The draft, in place of all that is there."""
+    draft = Draft(place.lab)
+    _clear(place)
+    make_directories(place)
+    draft.config.replace(place.config)
+    draft.secrets.replace(place.secrets)
+    draft.assets.replace(place.assets)
+
+
+def _clear(place: Place) -> None:
+    _remove(place.assets)
+    _remove(place.temporary)
+    for file in (place.config, place.secrets, place.runner, place.run, place.output, place.directory / runner.PLAN):
         files.remove(file)
+
+
+def _remove(directory: Path) -> None:
+    if directory.exists():
+        shutil.rmtree(directory)
 
 
 def make_directories(place: Place) -> None:
@@ -148,13 +176,6 @@ def _is_at(directory: int, path: Path) -> bool:
     return False
 
 
-def _changed_manifests(place: Place, job: Job) -> str:
-    _create_manifests(place, job)
-    if job.switches_tls_off:
-        media_tls.switch_off(place.assets)
-    return manifest_files.add(place.assets, job.manifests)
-
-
 def _create_manifests(place: Place, job: Job) -> None:
     command = [str(job.program), "create", "manifests", "--dir", str(place.assets)]
     try:
@@ -166,14 +187,14 @@ def _create_manifests(place: Place, job: Job) -> None:
             text=True,
             errors="replace",
             cwd=place.directory,
-            env=dict(job.environment),
+            env={**job.environment, "HOME": str(place.directory), "TMPDIR": str(place.temporary)},
             umask=0o077,
             timeout=MANIFESTS_SECONDS,
         )
     except subprocess.TimeoutExpired as error:
         raise OperatorError(f"`{job.program.name} create manifests` did not end in {MANIFESTS_SECONDS} s.") from error
     if done.returncode:
-        found = "\n".join(mistakes.told(done.stderr + done.stdout, job.secrets()))
+        found = "\n".join(mistakes.told(done.stderr + done.stdout, job.known_secrets(place)))
         if done.returncode == WRONG_CONFIG:
             raise OperatorError(f"The installer refuses the lab's install-config.yaml:\n{found}")
         code = f"ended with {done.returncode}"

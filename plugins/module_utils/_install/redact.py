@@ -70,13 +70,17 @@ class Redactor:
     def text(self, text: str) -> str:
         return self._text(text, 0)
 
-    def _text(self, text: str, depth: int) -> str:
+    def without_known(self, text: str) -> str:
+        """A great deal faster, and blind for others."""
         for form in self._anywhere:
             text = text.replace(form, GONE)
         for form in self._words:
             if form in text:
                 text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])", GONE, text)
-        text = _without_keys(text)
+        return text
+
+    def _text(self, text: str, depth: int) -> str:
+        text = _without_keys(self.without_known(text))
         for pattern in KEYED:
             text = pattern.sub(_without_value, text)
         for pattern in PLAIN:
@@ -90,13 +94,15 @@ class Redactor:
 
 
 def _written(secret: str) -> Iterator[str]:
-    """As it stands in texts, JSON, URLs and Base64; a long one with line breaks also line by line."""
+    """As it stands in texts, JSON, YAML, URLs and Base64; a long one with line breaks also line by line."""
     whole = secret.strip()
     lines = [line.strip() for line in whole.splitlines()] if "\n" in whole else []
     for part in [whole, *(line for line in lines if len(line) >= LINE)]:
         if len(part) >= SHORTEST:
             yield part
+            yield part.replace("'", "''")
             yield json.dumps(part)[1:-1]
+            yield json.dumps(part, ensure_ascii=False)[1:-1]
             yield json.dumps(json.dumps(part)[1:-1])[1:-1]
             yield quote(part, safe="")
             yield quote(part)

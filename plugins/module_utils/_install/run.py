@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, processes
-from ansible_collections.nometal.ipi.plugins.module_utils._install import runner, running
+from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle_secrets, runner, running
+from ansible_collections.nometal.ipi.plugins.module_utils._install.redact import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +41,6 @@ class Run:
 
     there: bool = False
     running: bool = False
-    orphan: bool = False
-    """The installer runs, but its runner was killed: nobody will note how it ends."""
     commands: tuple[str, ...] = ()
     current: str = ""
     started: float | None = None
@@ -66,14 +65,15 @@ class Plan:
 
 
 def read(place: Place) -> Run:
-    while True:
-        is_held = running.is_held(place.lock)
-        noted = _noted(place.run)
-        holders = list(running.holders(place.lock)) if is_held else []
-        if is_held and not holders:  # it has ended meanwhile, so its last note may be younger than what was read
-            continue
-        orphan = is_held and not any(running.runs(pid, place.runner) for pid in holders)
-        return _run_of(noted, running=is_held, orphan=orphan)
+    """In this order, for after the end of what runs its last note is there."""
+    is_running = running.is_held(place.lock)
+    return _run_of(_noted(place.run), running=is_running)
+
+
+def is_orphan(place: Place) -> bool:
+    """The installer runs, but its runner was killed: nobody will note how it ends. All processes are looked at."""
+    pids = list(running.holders(place.lock))
+    return bool(pids) and not any(running.runs(pid, place.runner) for pid in pids)
 
 
 def boot_id() -> str:
@@ -143,11 +143,9 @@ def _start_detached(place: Place) -> None:
     subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing, env=ENVIRONMENT)
 
 
-def _run_of(noted: Mapping[str, Any], *, running: bool, orphan: bool) -> Run:
+def _run_of(noted: Mapping[str, Any], *, running: bool) -> Run:
     known = {key: value for key, value in noted.items() if key in Run.__dataclass_fields__}
-    return Run(
-        **{**known, "commands": tuple(noted.get("commands", ())), "there": bool(noted)}, running=running, orphan=orphan
-    )
+    return Run(**{**known, "commands": tuple(noted.get("commands", ())), "there": bool(noted), "running": running})
 
 
 def _noted(path: Path) -> dict[str, Any]:
@@ -165,7 +163,7 @@ def _send(pid: int, number: int) -> None:
 def _last_words(place: Place) -> str:
     with suppress(OSError):
         lines = place.output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-LAST_LINES:])
+        return Redactor(bundle_secrets.known(place)).text("\n".join(lines[-LAST_LINES:]))
     return ""
 
 

@@ -38,9 +38,10 @@ def holders(lock: Path) -> Iterator[int]:
 
 def _holds(descriptor: Path, lock: os.stat_result) -> bool:
     with suppress(OSError):
+        if not os.path.samestat(descriptor.stat(), lock):
+            return False
         information = descriptor.parents[1] / "fdinfo" / descriptor.name
-        is_locked = " WRITE " in information.read_text(encoding="ascii", errors="replace")
-        return is_locked and os.path.samestat(descriptor.stat(), lock)
+        return " WRITE " in information.read_text(encoding="ascii", errors="replace")
     return False
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     bootstrap,
@@ -17,13 +17,18 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     log,
     run,
     story,
+    tools_release,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import Nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._install.facts import Facts
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
     from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
     from ansible_collections.nometal.ipi.plugins.module_utils._install.run import Run
     from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
@@ -39,7 +44,10 @@ class Wanted:
 
     cluster: str
     bridges: tuple[str, ...]
+    nodes: Sequence[Mapping[str, Any]]
+    bmc_home: Path
     version: str
+    """A release or a channel; empty if any will do."""
     config_digest: str
     restart: bool
     libvirt_uri: str
@@ -48,20 +56,31 @@ class Wanted:
 def look(place: Place, wanted: Wanted) -> Facts:
     last = run.read(place)
     facts = _facts(place, last, _story(place), wanted)
-    if not wanted.restart and decision.decide(facts).kind in (decision.ATTACH, decision.DONE):
+    if decision.decide(facts).kind in (decision.ATTACH, decision.DONE):
         return facts  # whatever libvirt would say
     try:
-        there, running = _bootstrap(place, wanted)
+        with connect(wanted.libvirt_uri) as connection:
+            there, running = _bootstrap(connection, place, wanted)
+            facts = replace(facts, bootstrap_there=there, bootstrap_running=running)
+            if decision.decide(facts).kind == decision.FRESH and not wanted.restart:
+                facts = replace(facts, nodes_in_use=_in_use(connection, place, wanted))
     except NotThereYetError:
         if facts.infrastructure:
             raise
-        return facts
-    return replace(facts, bootstrap_there=there, bootstrap_running=running)
+    return facts
 
 
 def release_of(version: str) -> tuple[int, int] | None:
     found = RELEASE.match(version)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def is_other(version: str, wanted: str) -> bool:
+    """Whether it is surely not what is asked for: within its minor release, a channel may have any."""
+    if tools_release.is_release(wanted):
+        return bool(version) and version != wanted
+    release = release_of(version)
+    return bool(release and tools_release.CHANNEL.fullmatch(wanted)) and release != tools_release.numbers(wanted)
 
 
 def _facts(place: Place, last: Run, told: Story, wanted: Wanted) -> Facts:
@@ -70,7 +89,7 @@ def _facts(place: Place, last: Run, told: Story, wanted: Wanted) -> Facts:
         restart=wanted.restart,
         ran=last.there,
         running=last.running,
-        orphan=last.orphan,
+        orphan=last.running and run.is_orphan(place),
         commands=last.commands,
         current=last.current,
         exit_code=last.exit_code,
@@ -85,7 +104,7 @@ def _facts(place: Place, last: Run, told: Story, wanted: Wanted) -> Facts:
         release=release_of(last.version),
         config_changed=bool(last.config_digest) and last.config_digest != wanted.config_digest,
         version=last.version,
-        version_wanted=wanted.version if release_of(wanted.version) else "",
+        other_version=wanted.version if is_other(last.version, wanted.version) else "",
     )
 
 
@@ -95,9 +114,14 @@ def _story(place: Place) -> Story:
     return story.told(())
 
 
-def _bootstrap(place: Place, wanted: Wanted) -> tuple[bool, bool]:
+def _bootstrap(connection: Any, place: Place, wanted: Wanted) -> tuple[bool, bool]:
     """Whether the bootstrap VM is there, and whether it runs."""
-    with connect(wanted.libvirt_uri) as connection:
-        names = leftovers.names(connection, place, wanted.cluster, wanted.bridges)
-        there = set(names) & set(bootstrap.domains(connection))
-        return bool(there), any(connection.lookupByName(name).isActive() for name in there)
+    names = leftovers.names(connection, place, wanted.cluster, wanted.bridges)
+    there = set(names) & set(bootstrap.domains(connection))
+    return bool(there), any(connection.lookupByName(name).isActive() for name in there)
+
+
+def _in_use(connection: Any, place: Place, wanted: Wanted) -> tuple[str, ...]:
+    own = [node for node in wanted.nodes if node.get("installer", True)]
+    found = Nodes(connection, place.lab, own, wanted.bmc_home).look()
+    return tuple(node.vm_name for node in found if node.running or node.written)

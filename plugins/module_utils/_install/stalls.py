@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
 
-STAGE, HOST, HANGS = "stage", "host", "hangs"
+STAGE, HOST, ERROR, HANGS = "stage", "host", "error", "hangs"
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,14 @@ def _hosts(story: Story, now: float, patience: float) -> Iterator[Suspicion]:
     if story.stage is not Stage.CONTROL_PLANE:
         return
     for name, host in story.hosts.items():
-        still = now - host.since
-        if still > usual.HOSTS.get(host.state, still) * patience:
+        still, limit = now - host.since, usual.HOSTS.get(host.state)
+        if limit is not None and still > limit * patience:
             yield Suspicion(name, HOST, f"is {host.state} for {usual.words(still)}", host.since)
+        ailing = now - host.troubled_since
+        if host.trouble and ailing > usual.TROUBLE * patience:
+            yield Suspicion(
+                name, ERROR, f"is in trouble for {usual.words(ailing)}: {host.trouble}", host.troubled_since
+            )
 
 
 def _silent(node: Node, now: float, patience: float) -> Iterator[Suspicion]:

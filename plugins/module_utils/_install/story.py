@@ -50,6 +50,7 @@ class Host:
     state: str
     since: float
     trouble: str = ""
+    troubled_since: float = 0.0
 
 
 @dataclass
@@ -163,6 +164,7 @@ class Story:
             host = self.hosts[name] = Host("" if is_trouble else said, at)
             self.changed = at
         if is_trouble:
+            host.troubled_since = host.troubled_since if host.trouble else at
             host.trouble = said
         elif host.state != said:
             self.hosts[name] = Host(said, at)

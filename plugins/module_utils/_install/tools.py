@@ -19,7 +19,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory im
     OwnDirectory,
     remove_tree,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install import tools_kept, tools_making, tools_request
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    run,
+    tools_kept,
+    tools_making,
+    tools_release,
+    tools_request,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_disk import locked
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
@@ -34,7 +41,8 @@ if TYPE_CHECKING:
 MARK = ".nometal-tools"
 MODULE, USUAL_PATH = "installer_tools", "/var/cache/nometal/tools"
 UNFINISHED = "unfinished-"
-GIVEN_UP = 24 * 3600.0  # seconds since anything came
+GIVEN_UP = 24 * 3600.0  # seconds since anything came, or since it was wanted
+KEPT = 2  # of a minor version
 
 
 @dataclass(frozen=True)
@@ -82,9 +90,10 @@ class ToolsPort:
             raise OperatorError(f"The tools cannot be kept in {self._path}: {error}.") from error
 
     def remember(self) -> None:
-        """What a channel was; it only serves a time without network."""
-        if self._answer.origin:
-            with suppress(OSError), self._shared():
+        """When these were last wanted, and what a channel was, which only serves a time without network."""
+        with suppress(OSError), self._shared():
+            os.utime(self._answer.directory)
+            if self._answer.origin:
                 tools_request.remember(self._request, self._answer.version)
 
     def _shared(self) -> AbstractContextManager[bool]:
@@ -112,7 +121,20 @@ class ToolsPort:
                     raise
                 remove_tree(final)
                 made.rename(final)
+                with suppress(FileNotFoundError):  # another run does the same
+                    self._forget_older()
             remove_tree(work)
+
+    def _forget_older(self) -> None:
+        """Channels move on, and each release takes about a gigabyte."""
+        in_use = {run.read(Place(path.name)).version for path in INSTALLS.glob("*")}
+        alike = self._path.glob(f"{self._request.distribution}-*")
+        found = {entry: kept.version for entry in alike if (kept := tools_kept.read(entry))}
+        own = tools_release.numbers(self._answer.version)
+        of_minor = [entry for entry, version in found.items() if tools_release.numbers(version) == own]
+        for entry in sorted(of_minor, key=_wanted)[:-KEPT]:
+            if found[entry] not in in_use and _wanted(entry) < time.time() - GIVEN_UP:
+                remove_tree(entry)
 
     def _forget_others(self, own: Path) -> None:
         """What nobody goes on with takes room."""
@@ -147,6 +169,10 @@ class RemovalPort:
             if entry.name != MARK:
                 remove_tree(entry)
         (self.path / MARK).unlink()
+
+
+def _wanted(entry: Path) -> float:
+    return entry.stat().st_mtime
 
 
 def _touched(work: Path) -> float:

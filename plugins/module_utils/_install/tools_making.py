@@ -54,9 +54,10 @@ class Making:
         oc = programs / "oc"
         self._take("oc", oc, self._checksum_of("oc"))
         tools_programs.try_oc(oc, self._work)
-        name = tools_release.installer_of(self._release.version)
+        name = tools_release.installer_of(self._release.version, fips=self._request.fips)
         installer = programs / name
-        checksum = None if self._request.release_image else self._origin_has(name)
+        in_image = self._request.release_image or name == tools_release.FIPS_INSTALLER
+        checksum = None if in_image else self._origin_has(name)
         if checksum:
             self._take(name, installer, checksum)
         else:

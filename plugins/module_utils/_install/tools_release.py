@@ -8,15 +8,19 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 
-RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?")
-CHANNEL = re.compile(r"(stable|fast|candidate|eus|latest)-[0-9]+\.[0-9]+")
+RELEASE = re.compile(kinds.RELEASE_PATTERN)
+CHANNEL = re.compile(kinds.CHANNEL_PATTERN)
 ONE_INSTALLER_SINCE = (4, 16)
 INSTALLER = "openshift-install"
 # The other one was made without libvirt, so it could not make the bootstrap VM.
 OLDER_INSTALLER = "openshift-baremetal-install"
+FIPS_INSTALLER = "openshift-install-fips"
+FIPS_ENABLED = Path("/proc/sys/crypto/fips_enabled")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 MIRROR = "https://mirror.openshift.com/pub/openshift-v4/{machine}/clients"
@@ -46,11 +50,10 @@ def is_release(version: str) -> bool:
 
 
 def refuse_bad_version(version: str, distribution: str, *, own_source: bool) -> None:
-    if not is_release(version) and not CHANNEL.fullmatch(version):
-        raise OperatorError(
-            f"version is {version!r}: a release, such as 4.20.3, or a channel, such as stable-4.20 or latest-4.20, is "
-            "right."
-        )
+    try:
+        kinds.version(version)
+    except ValueError as error:
+        raise OperatorError(f"version {error}.") from error
     if distribution == "okd" and not is_release(version) and not own_source:
         raise OperatorError(
             f"version is {version}, a channel, and OKD's releases page has none: name a release, such as "
@@ -92,17 +95,31 @@ def numbers(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def installer_of(version: str) -> str:
-    return INSTALLER if numbers(version) >= ONE_INSTALLER_SINCE else OLDER_INSTALLER
+def installer_of(version: str, *, fips: bool = False) -> str:
+    if numbers(version) < ONE_INSTALLER_SINCE:
+        return OLDER_INSTALLER  # links the host's libraries, and installs either way
+    return FIPS_INSTALLER if fips else INSTALLER
+
+
+def refuse_host_without_fips(version: str) -> None:
+    if numbers(version) >= ONE_INSTALLER_SINCE and not is_fips_host():
+        raise OperatorError(
+            f"This host is not in FIPS mode: {FIPS_ENABLED} is not 1. From 4.16 on, clusters in FIPS mode are "
+            "installed from such hosts only. Install this host in FIPS mode, or do without lab_spec.install.fips."
+        )
+
+
+def is_fips_host() -> bool:
+    return FIPS_ENABLED.exists() and FIPS_ENABLED.read_text(encoding="ascii").strip() == "1"
 
 
 def tarball_of(program: str, version: str) -> str:
     return f"{'openshift-client' if program == 'oc' else program}-linux-{version}.tar.gz"
 
 
-def directory_of(distribution: str, version: str, release_image: str | None) -> str:
+def directory_of(distribution: str, version: str, release_image: str | None, *, fips: bool = False) -> str:
     """An image of the same version may be another one, or from another registry, which the installer remembers."""
-    name = f"{distribution}-{version}"
+    name = f"{distribution}-{version}{'-fips' if installer_of(version, fips=fips) == FIPS_INSTALLER else ''}"
     return f"{name}-{hashlib.sha256(release_image.encode()).hexdigest()[:12]}" if release_image else name
 
 

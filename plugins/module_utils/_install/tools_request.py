@@ -32,10 +32,13 @@ class Request:
     machine: str
     release_image: str | None = None
     source: str | None = None
+    fips: bool = False
     pull_secret: str = field(default="", repr=False)
 
     def refuse_bad(self) -> None:
         tools_release.refuse_bad_version(self.version, self.distribution, own_source=self.source is not None)
+        if self.fips:
+            tools_release.refuse_host_without_fips(self.version)
         if self.machine not in tools_release.ARCHITECTURES:
             raise OperatorError(
                 f"There are no tools for {self.machine}: {' and '.join(tools_release.ARCHITECTURES)} have some."
@@ -50,7 +53,8 @@ class Request:
         return (self.source,) if self.source else tools_release.usual_sources(self.distribution, self.machine)
 
     def directory_of(self, version: str) -> Path:
-        return self.path / tools_release.directory_of(self.distribution, version, self.release_image)
+        name = tools_release.directory_of(self.distribution, version, self.release_image, fips=self.fips)
+        return self.path / name
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ HOSTS: Mapping[str, float] = {
     "provisioning": 15 * MINUTE,
 }
 """After how long in a state something is wrong with a host. In others it may wait for other hosts."""
+TROUBLE = 2 * MINUTE
+"""An error of metal3's that lasts: it tries again and again."""
 SILENCE = 10 * MINUTE
 """A node that has been on for so long without a sign of life hangs."""
 ASK_AGAIN = 10 * MINUTE

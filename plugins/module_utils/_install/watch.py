@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    bundle_secrets,
     diagnosis,
     diagnosis_evidence,
     endings,
@@ -21,6 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._install.events import INSTALLER, Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._install.log import Tail
+from ansible_collections.nometal.ipi.plugins.module_utils._install.redact import Redactor
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
@@ -51,11 +54,13 @@ class Watch:
         names = [node["name"] for node in nodes if node.get("role") in CONTROL_PLANE]
         self.story = Story(control_plane=names)
         self.diagnosis: list[str] = []
-        self._tail = Tail(self.installation.place.log)
+        secrets = bundle_secrets.known(self.installation.place, Path(self.installation.bmc_home))
+        self._tail = Tail(self.installation.place.log, Redactor(secrets).without_known)
         self._asked: dict[tuple[str, str, float], float] = {}
         self._looked_at_nodes = 0.0
         self._nodes: list[Any] = []
         self.cycled: list[str] = []
+        self._diagnosed_at = 0.0
         self._completed_at = 0.0
 
     @property
@@ -74,6 +79,7 @@ class Watch:
             if not seen.running:
                 return self._ended(seen)
             self._teller.tell_story(self.story, time.time())
+            self._forget_what_was_overcome()
             self._look_for_standstill(seen)
             time.sleep(PAUSE * self._haste)
 
@@ -107,7 +113,12 @@ class Watch:
             if suspicion.kind == stalls.HANGS:
                 self._power_cycle(suspicion.who, seen)
         if new:
-            self._diagnose({suspicion.who for suspicion in found})
+            self._diagnose({suspicion.who for suspicion in found}, late=True)
+
+    def _forget_what_was_overcome(self) -> None:
+        if self.diagnosis and self.story.changed > self._diagnosed_at:
+            self.diagnosis = []
+            self._teller.tell_relief()
 
     def _is_to_be_asked(self, suspicion: tuple[str, str, float], now: float) -> bool:
         if now - self._asked.get(suspicion, 0.0) <= usual.ASK_AGAIN * self.patience:
@@ -115,12 +126,11 @@ class Watch:
         self._asked[suspicion] = now
         return True
 
-    def _diagnose(self, suspects: Collection[str]) -> None:
-        evidence = diagnosis_evidence.gather(self.installation)
-        for finding in diagnosis.findings(self.story, evidence, suspects):
-            if str(finding) not in self.diagnosis:
-                self.diagnosis.append(str(finding))
-                self._teller.tell(finding.who, finding.text, trouble=True)
+    def _diagnose(self, suspects: Collection[str], *, late: bool) -> None:
+        evidence, self._diagnosed_at = diagnosis_evidence.gather(self.installation), self.story.changed
+        found = diagnosis.findings(self.story, evidence, suspects, late=late)
+        self._teller.tell_findings(found)
+        self.diagnosis = [str(finding) for finding in found]
 
     def _power_cycle(self, name: str, seen: Run) -> None:
         record = power_cycle.Cycled(self.installation.place.directory / power_cycle.FILE, str(seen.started))
@@ -140,13 +150,21 @@ class Watch:
         if state == endings.FAILED:
             for error in self.story.errors[-LAST_ERRORS:]:
                 self._teller.tell_trouble(INSTALLER, error)
-            self._diagnose({INSTALLER})
+            self._diagnose({INSTALLER, *self._suspects()}, late=self._is_late())
         words = endings.words(seen, self.story, state)
         if state in (endings.FAILED, endings.INTERRUPTED):
             self._teller.tell_trouble(INSTALLER, f"{state}: {words}")
-        else:
+        elif state == endings.NOTHING:
             self._teller.tell(INSTALLER, words)
         return {**self._result(seen), "troubles": self._teller.troubles}
+
+    def _suspects(self) -> set[str]:
+        found = stalls.suspicions(self.story, self._nodes, self.story.last, self.patience)
+        return {suspicion.who for suspicion in found}
+
+    def _is_late(self) -> bool:
+        usually = usual.STAGES.get(self.story.stage) if self.story.stage else None
+        return usually is not None and self.story.last - self.story.since > usually.seconds * self.patience
 
     def _state(self, seen: Run) -> str:
         completed = self._completed_at > 0 and self._completed_at >= int(seen.started or 0)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
@@ -17,6 +18,8 @@ except ImportError:
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 
 SHORTEST_PLAIN = 3
+QUOTED = re.compile(r" '(?!<)..+'")
+"""A piece of the text, and neither a kind of token nor one character."""
 
 
 def dump(*documents: Any) -> str:
@@ -27,13 +30,14 @@ def dump(*documents: Any) -> str:
 
 
 def documents_in(text: str, name: str) -> list[Any]:
-    """Without empty ones. The complaint does not quote the text: it may be secret."""
+    """Without empty ones. The complaint does not quote the text, which may be secret; its cause would."""
     try:
         return [document for document in _yaml().safe_load_all(text) if document is not None]
     except _yaml().YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        raise OperatorError(f"{name} is no YAML{where}: {getattr(error, 'problem', None) or 'repair it'}.") from error
+        problem = QUOTED.sub("", getattr(error, "problem", None) or "repair it")
+        raise OperatorError(f"{name} is no YAML{where}: {problem}.") from None
 
 
 def _dumper() -> Any:

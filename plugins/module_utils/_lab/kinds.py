@@ -31,7 +31,10 @@ MAC_PREFIX_PATTERN = "[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){0,4}"
 INVENTORY_NAME_PATTERN = "[A-Za-z0-9_][-A-Za-z0-9_.]*"
 PATH_PATTERN = r"(/(?!\.{1,2}(/|$))[^/]+)+"
 SIZE_PATTERN = r"([0-9]{1,12})(\.[0-9]{1,6})?[ ]?(KiB|MiB|GiB|TiB)"
-VERSION_PATTERN = r"((stable|fast|candidate|eus|latest)-)?([0-9]{1,3})\.([0-9]{1,3})(\.[0-9]+([-+][-.+0-9A-Za-z]+)?)?"
+MINOR_PATTERN = r"[0-9]{1,3}\.[0-9]{1,3}"
+RELEASE_PATTERN = rf"{MINOR_PATTERN}\.[0-9]+(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?"
+CHANNEL_PATTERN = rf"(stable|fast|candidate|eus|latest)-{MINOR_PATTERN}"
+VERSION_PATTERN = f"{RELEASE_PATTERN}|{CHANNEL_PATTERN}"
 
 
 def dns_label(value: str) -> str:
@@ -112,7 +115,10 @@ def uuid_text(value: str) -> str:
 
 def version(value: str) -> str:
     if not re.fullmatch(VERSION_PATTERN, value):
-        raise ValueError(f"is {show(value)}; a release (4.20.3) or a channel (stable-4.20) is right")
+        near = re.search(rf"(?P<minor>{MINOR_PATTERN})(\.[0-9]+)?", value)
+        minor, release = (near["minor"], near[0]) if near else ("4.20", "4.20")
+        release = f"{minor}.3" if release == minor else release
+        raise ValueError(f"is {show(value)}; a release ({release}) or a channel (stable-{minor}) is right")
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pinned
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.draft import Draft
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import size
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import RELEASE_PATTERN, size
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import Problem, inside
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.roster import CONTROL_PLANE, SPARE, Node
@@ -38,10 +38,18 @@ def releases(lab: Draft) -> Iterator[Problem]:
     if own < OLDEST:
         yield Problem("install.version", f"is {_text(own)}; {_text(OLDEST)} or later is right")
         return
+    if spec.install and spec.install.distribution == "okd" and not spec.install.source:
+        yield from _no_channel_of_okd(spec.install.version)
     for since, path, what in _wants(spec):
         if own < since:
             right = f"lab_spec.install.version of {_text(since)} or later is right"
             yield Problem(path, f"{what}, which {_text(own)} cannot; {right}")
+
+
+def _no_channel_of_okd(version: str) -> Iterator[Problem]:
+    if not re.fullmatch(RELEASE_PATTERN, version):
+        right = "a release such as 4.20.0-okd-scos.10 is right, or a source that has channels"
+        yield Problem("install.version", f"is {version}, a channel, and OKD's releases page has none; {right}")
 
 
 def _wants(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:

@@ -118,7 +118,11 @@ class Install:
     """The real installation. Left out, everything ends with the rehearsal."""
 
     distribution: str = key(Choice(("ocp", "okd")), "OpenShift or OKD.", default="ocp")
-    version: str = key(kinds.VERSION, "Release or channel, 4.9 or later.", default="stable-4.20")
+    version: str = key(
+        kinds.VERSION,
+        "Release or channel, 4.9 or later. OKD: a release, unless `source` has channels.",
+        default="stable-4.20",
+    )
     release_image: str | None = key(
         kinds.WORDS.like("quay.io/openshift-release-dev/ocp-release:4.20.3-x86_64"),
         "Release image instead of the version's own; `version` still says which release it is.",
@@ -153,6 +157,7 @@ class Install:
     )
     config: dict[str, Any] = key(
         FreeMapping("mapping"),
-        "Merged into install-config.yaml, and the last word: lists replace, `null` removes. No secrets.",
+        "Merged into install-config.yaml: lists replace, `null` removes. It has the last word but on what the lab has "
+        "made already: names, addresses, networks and hosts. No secrets.",
         default={},
     )

@@ -66,10 +66,11 @@ class Diary:
     def seconds(self) -> float:
         return round(time.monotonic() - self._began, 1)
 
-    def note(self, who: str, state: str, *, trouble: bool = False) -> None:
+    def note(self, who: str, state: str, *, trouble: bool = False, part: float | None = None) -> None:
         if not trouble:
             self._changes.append((self.seconds, who, state))
-        entry = {"at": self.seconds, "who": who, "state": state, **({"trouble": True} if trouble else {})}
+        more = {**({"trouble": True} if trouble else {}), **({} if part is None else {"part": part})}
+        entry = {"at": self.seconds, "who": who, "state": state, **more}
         self._file.write(json.dumps(entry) + "\n")
         self._file.flush()
 

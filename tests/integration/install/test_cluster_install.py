@@ -6,10 +6,10 @@ import base64
 import json
 import os
 import signal
+import subprocess
 import sys
 import sysconfig
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,27 +30,81 @@ PASSWORD, TOKEN, PROXY = "pAsSw0rdOfTheBmc", "t0kenOfTheRegistry", "pr0xyPasswor
 VAULTED, KUBEADMIN = "v4ultedValue", "AbCdE-fGhIj-KlMnO-pQrSt"
 AUTH = base64.b64encode(f"robot:{TOKEN}".encode()).decode()
 PULL_SECRET = json.dumps({"auths": {"registry.example.test": {"auth": AUTH}}})
-SECRETS = (PASSWORD, TOKEN, PROXY, VAULTED, AUTH, KUBEADMIN)
+MANIFEST = "mAnifestValue"
+SECRETS = (PASSWORD, TOKEN, PROXY, VAULTED, AUTH, KUBEADMIN, MANIFEST)
+SECRET_MANIFEST = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"conf": MANIFEST}}
+# Of a small lab on a slow disk: words and numbers that are everywhere.
+PRESETS = {
+    "a.yaml": {
+        "apiVersion": "v1",
+        "kind": "IngressController",
+        "metadata": {"name": "default"},
+        "spec": {"replicas": 1},
+    },
+    "b.yaml": {"apiVersion": "v1", "kind": "Etcd", "metadata": {"name": "cluster"}, "spec": {"mode": "installed"}},
+}
 OURS = ("/var/lib/nometal", "/var/cache/nometal", "/run/nometal")
 BOOTSTRAP = "ha-abcde-bootstrap"
+POOLS = "/var/lib/libvirt/openshift-images"
+BEGINNING = ["create manifests", "create cluster"]
 DOMAIN = f"""
 <domain type='qemu'><name>{BOOTSTRAP}</name><memory unit='MiB'>32</memory><os><type machine='pc'>hvm</type></os>
 <devices><emulator>/usr/bin/qemu-system-x86_64</emulator></devices></domain>"""
-# Runs the module's own function as the host's Python would, without the second that Ansible takes.
-CALL = """
-import json, os, sys
+# Runs the module's own function as the host's Python would, without the second that Ansible takes: each call in a
+# process of its own, which may be killed.
+SERVER = """
+import json, os, sys, traceback
+from pathlib import Path
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, run
 from ansible_collections.nometal.ipi.plugins.modules import cluster_install
-given = json.load(sys.stdin)
-exec(given["first"])
 defaults = {name: known.get("default") for name, known in cluster_install.ARGUMENTS.items()}
-def answer(params):
+def answer(given, params):
+    exec(given["first"], globals())
     try:
         return cluster_install.run({**defaults, **params}, check_mode=given["check_mode"])
     except OperatorError as error:
         return {"msg": str(error)}
-print(json.dumps([answer(params) for params in given["calls"]]))
+def begin(given, params):
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return pid, os.fdopen(reading)
+    try:
+        with os.fdopen(writing, "w") as told:
+            json.dump(answer(given, params), told)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+def end(pid, told):
+    with told:
+        text = told.read()
+    os.waitpid(pid, 0)
+    return json.loads(text or "{}")
+for line in sys.stdin:
+    given = json.loads(line)
+    begun = (begin(given, params) for params in given["calls"])
+    print(json.dumps([end(*each) for each in (list(begun) if given["at_once"] else begun)]), flush=True)
+"""
+OFF = f"""
+virsh pool-define-as $1 dir --target {POOLS}/$1; virsh pool-build $1; virsh pool-autostart $1
+echo >{POOLS}/$1/$1.ign; echo "$2" | virsh define /dev/stdin"""
+NODE = """
+<domain type='qemu'><name>{name}</name><memory unit='MiB'>32</memory><os><type machine='pc'>hvm</type></os>
+<metadata><vm xmlns='urn:nometal:ipi' owner='ha'><disk name='{name}.qcow2'/></vm></metadata><devices>
+<disk type='file' device='disk'><driver name='qemu' type='qcow2'/><source file='/var/lib/nometal/{name}.qcow2'/>
+<target dev='vda'/></disk></devices></domain>"""
+NEW_DISK = """
+qemu-img create -q -f qcow2 $1 1M; qemu-io -c "write -P 7 0 $2" $1; echo "$3" | virsh define /dev/stdin"""
+KILLED = """
+left, real = [{count}], {what}
+def killed(*args, **options):
+    result = real(*args, **options)
+    left[0] -= 1
+    return result if left[0] else os.kill(os.getpid(), 9)
+{what} = killed
 """
 WITH_PASSWORD = f'level=info msg="Login to the console with user: kubeadmin, and password: {KUBEADMIN}"\n'
 CONFIG: dict[str, Any] = {
@@ -65,6 +119,7 @@ class Host:
     """One lab on a host of its own, whose directories are fresh."""
 
     libvirtd: PrivateLibvirtd
+    server: subprocess.Popen[str]
 
     @property
     def tools(self) -> Path:
@@ -111,19 +166,19 @@ class Host:
 
     def call(self, *, check_mode: bool = False, first: str = "", **changed: Any) -> dict[str, Any]:
         """First: what is done to the module before, in its own process."""
-        [answer] = self.call_each([changed], check_mode=check_mode, first=first) or [{}]
+        [answer] = self.call_each([changed], check_mode=check_mode, first=first)
         return answer
 
     def call_each(
-        self, changes: list[dict[str, Any]], *, check_mode: bool = False, first: str = ""
+        self, changes: list[dict[str, Any]], *, check_mode: bool = False, first: str = "", at_once: bool = False
     ) -> list[dict[str, Any]]:
         """Nothing is answered by one that is killed."""
-        path = f"{ROOT}/playbooks/collections:{sysconfig.get_path('purelib')}"
         calls = [{**params(), **changed} for changed in changes]
-        given = {"calls": calls, "check_mode": check_mode, "first": first}
-        command = ["env", f"PYTHONPATH={path}", "/usr/bin/python3", "-c", CALL]
-        done = self.libvirtd.run(command, input=json.dumps(given), check=not first)
-        answers: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+        assert self.server.stdin
+        assert self.server.stdout
+        asked = {"calls": calls, "check_mode": check_mode, "first": first, "at_once": at_once}
+        print(json.dumps(asked), file=self.server.stdin, flush=True)
+        answers: list[dict[str, Any]] = json.loads(self.server.stdout.readline())
         return answers
 
     def call_until_ended(self, **changed: Any) -> dict[str, Any]:
@@ -163,6 +218,10 @@ def wait_until(condition: Callable[[], Any]) -> None:
         time.sleep(0.01)
 
 
+def contents(directory: Path) -> dict[str, str]:
+    return {str(path): path.read_text() for path in directory.rglob("*") if path.is_file()}
+
+
 def open_to_others(directory: Path) -> list[str]:
     return [str(path) for path in directory.rglob("*") if not path.is_symlink() and path.stat().st_mode & 0o077]
 
@@ -174,9 +233,17 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def server(libvirtd: PrivateLibvirtd) -> Iterator[subprocess.Popen[str]]:
+    path = f"{ROOT}/playbooks/collections:{sysconfig.get_path('purelib')}"
+    command = libvirtd.command(["env", f"PYTHONPATH={path}", "/usr/bin/python3", "-c", SERVER])
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        yield started
+
+
 @pytest.fixture
-def host(libvirtd: PrivateLibvirtd) -> Iterator[Host]:
-    made = Host(libvirtd)
+def host(libvirtd: PrivateLibvirtd, server: subprocess.Popen[str]) -> Iterator[Host]:
+    made = Host(libvirtd, server)
     made.make()
     yield made
     made.clear()
@@ -201,7 +268,10 @@ def test_it_runs_on_by_itself_and_then_nothing_changes_any_more(host: Host) -> N
     done = host.call(tools="/nowhere", config=changed, libvirt_uri="test:///nowhere", pull_secret=None)
     assert (done["changed"], done["decision"], done["commands"]) == (False, "done", [])
     assert "not done by reinstalling" in done["note"]
-    assert host.calls == ["create cluster"]
+    again = host.call(tools="/nowhere", restart=True, pull_secret=None)
+    assert (again["changed"], again["decision"]) == (False, "done")
+    assert "A finished cluster is not reinstalled" in again["note"]
+    assert host.calls == BEGINNING
 
 
 def test_an_installer_whose_runner_is_killed_is_attached_to_and_judged_by_its_log(host: Host) -> None:
@@ -226,7 +296,7 @@ def test_a_killed_installer_is_gone_on_with_where_the_bootstrap_vm_is_at_work(ho
     answer = host.call_until_ended(pull_secret=None)
     assert (answer["changed"], answer["decision"]) == (True, "resume")
     expected = ["wait-for bootstrap-complete", "destroy bootstrap", "wait-for install-complete"]
-    assert (answer["commands"], host.calls) == (expected, ["create cluster", *expected])
+    assert (answer["commands"], host.calls) == (expected, [*BEGINNING, *expected])
     assert host.call()["decision"] == "done"
 
 
@@ -260,24 +330,113 @@ def test_a_failed_installer(host: Host, told: dict[str, Any], decision: str) -> 
     assert host.call(check_mode=True)["decision"] == decision
 
 
-def test_a_restart_ends_what_is_running_but_not_for_something_that_cannot_begin(host: Host) -> None:
+def test_a_restart_leaves_alone_what_runs(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "waits": True}})
     host.call()
-    host.start_bootstrap()
-    before = host.run["started"]
-    assert "pull secret" in host.call(restart=True, pull_secret={})["msg"]
-    assert host.pids("openshift-install")
+    before = host.run
     answer = host.call(restart=True)
-    assert "is ended and removed first" in answer["why"]
-    assert answer["removed"][:2] == ["stop installer", f"undefine {BOOTSTRAP}"]
-    assert host.run["started"] > before
-    assert len(host.calls) == 2
+    assert (answer["changed"], answer["decision"]) == (False, "attach")
+    assert "not restarted, because the installer is running" in answer["note"]
+    assert "playbooks/teardown.yml -e teardown_scope=cluster" in answer["note"]
+    assert host.run == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"pull_secret": {}}, "pull secret"),
+        ({"manifests": {"a.yaml": "x"}}, "apiVersion"),
+        ({}, "refuses"),
+        ({"media_tls": False}, "no manifest of kind Provisioning"),
+    ],
+)
+def test_nothing_is_removed_for_what_cannot_begin(host: Host, changed: dict[str, Any], told: str) -> None:
+    host.scenario({"create cluster": {"log": API, "exit": 5}})
+    host.call_until_ended()
+    broken = 'level=error msg="invalid \\"install-config.yaml\\" file: baseDomain: Required value: missing"\n'
+    host.scenario({"create manifests": {"says": broken, "exit": 3} if told == "refuses" else {"provisioning": False}})
+    before = contents(host.directory)
+    assert told in host.call(restart=True, **changed)["msg"]
+    assert contents(host.directory) == before
+
+
+def test_of_two_restarts_one_restarts(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "exit": 5}})
+    host.call_until_ended()
+    host.scenario({"create cluster": {"log": API, "waits": True}})
+    answers = host.call_each([{"restart": True}] * 2, at_once=True)
+    assert sorted(answer.get("decision", str(answer)) for answer in answers) == ["attach", "fresh"]
+    wait_until(lambda: len(host.calls) > 3)
+    assert host.calls == [*BEGINNING, *BEGINNING]
+
+
+def test_a_restart_that_is_killed_anywhere_is_completed_by_the_next(host: Host) -> None:
+    host.scenario({"create cluster": {"log": API, "exit": 5}})
+    host.call_until_ended()
+    host.start_bootstrap()
+
+    def killed(what: str, count: int = 1) -> str:
+        assert host.call(restart=True, first=KILLED.format(what=what, count=count)) == {}, what
+        return str(host.call(check_mode=True)["decision"])
+
+    before = contents(host.directory / "cluster")
+    assert killed("prepare._create_manifests") == "resume"
+    assert contents(host.directory / "cluster") == before
+    removed = [killed("leftovers.RemovalPort.apply", count) for count in (1, 1, 2)]
+    assert removed[0] == "must_restart"
+    assert {*removed[1:]} <= {"must_restart", "fresh"}
+    moved = [killed("prepare._clear"), killed("prepare.make_directories", 2)]
+    moved += [killed("Path.replace", count) for count in (4, 5, 6)]
+    assert {*moved} == {"fresh"}
+    host.scenario({"create cluster": {"log": COMPLETE}})
+    assert host.call_until_ended(restart=True)["decision"] == "fresh"
+    assert host.calls.count("create cluster") == 2
+    assert host.call()["decision"] == "done"
+    assert not (host.directory / "draft").exists()
+
+
+def test_a_bootstrap_vm_that_is_off_and_has_done_its_part_is_removed_by_us(host: Host) -> None:
+    """The installer fails at one that is off."""
+    host.scenario({"create cluster": {"log": [*API, "Destroying the bootstrap resources..."], "exit": 1}})
+    host.call_until_ended()
+    host.libvirtd.run(["sh", "-ec", OFF, "sh", BOOTSTRAP, DOMAIN])
+    host.scenario({"wait-for install-complete": {"log": COMPLETE}})
+    answer = host.call_until_ended()
+    assert (answer["decision"], answer["commands"]) == ("resume", ["wait-for install-complete"])
+    assert answer["removed"][:2] == [f"undefine {BOOTSTRAP}", f"undefine pool {BOOTSTRAP}"]
+    left = host.libvirtd.run(["sh", "-ec", f"virsh list --all --name; virsh pool-list --all --name; ls {POOLS} || :"])
+    assert BOOTSTRAP not in left.stdout
+    assert host.call()["decision"] == "done"
+
+
+def test_nodes_in_use_are_not_installed_over_unless_told(host: Host) -> None:
+    nodes = [{"vm_name": f"ha-{name}", "installer": name != "spare"} for name in ("written", "blank", "spare")]
+    for node in nodes:
+        name = str(node["vm_name"])
+        disk, domain = f"/var/lib/nometal/{name}.qcow2", NODE.format(name=name)
+        host.libvirtd.run(["sh", "-ec", NEW_DISK, "sh", disk, "0" if name == "ha-blank" else "64k", domain])
+    refused = host.call(nodes=nodes)
+    assert (refused["decision"], refused["changed"]) == ("must_restart", False)
+    assert "came so far: ha-written. A cluster may be living there." in refused["why"]
+    assert not host.directory.exists()
+    answer = host.call_until_ended(nodes=nodes, restart=True)
+    assert "blank /var/lib/nometal/ha-written.qcow2" in answer["removed"]
+    for node in nodes:
+        host.libvirtd.run(["virsh", "undefine", str(node["vm_name"])])
+
+
+def test_another_version_is_told_and_another_certificate_of_the_bmcs_is_not(host: Host) -> None:
+    host.scenario({"create cluster": {"log": COMPLETE}})
+    renewed = [{**CONFIG, "platform": {"baremetal": {"bmcVerifyCA": text}}} for text in ("one", "two")]
+    host.call_until_ended(config=renewed[0], wanted_version="stable-4.20")
+    assert host.call(config=renewed[1], wanted_version="stable-4.20")["note"] == ""
+    assert "4.20.4 is asked for, and 4.20.3 was" in host.call(config=renewed[1], wanted_version="4.20.4")["note"]
 
 
 def test_manifests_come_between(host: Host) -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"password": VAULTED}}
     answer = host.call_until_ended(media_tls=False, manifests={"own.yaml": manifest, "99_p.yaml": manifest})
-    assert host.calls == ["create manifests", "create cluster"]
+    assert host.calls == BEGINNING
     assert "99_p.yaml" in answer["note"]
     assert yaml.safe_load((host.directory / "cluster/manifests/own.yaml").read_text()) == manifest
 
@@ -305,28 +464,26 @@ def test_mistakes_are_told_without_secrets_and_leave_nothing(host: Host) -> None
 def test_a_play_that_is_killed_before_it_starts_is_made_good_for(host: Host) -> None:
     killed = "run.start = lambda *_: os.kill(os.getpid(), 9)"
     assert host.call(first=killed) == {}
-    assert (host.directory / "cluster/install-config.yaml").exists()
+    assert (host.directory / "cluster/manifests").exists()
     assert host.call_until_ended()["decision"] == "fresh"
-    assert host.calls == ["create cluster"]
+    assert host.calls == ["create manifests", *BEGINNING]
 
 
 def test_of_two_plays_one_begins_it(host: Host) -> None:
     host.scenario({"create manifests": {}, "create cluster": {"waits": True}})
-    with ThreadPoolExecutor(2) as plays:
-        answers = list(plays.map(lambda _play: host.call(media_tls=False), range(2)))
+    answers = host.call_each([{}, {}], at_once=True)
     assert sorted(answer.get("decision", str(answer)) for answer in answers) == ["attach", "fresh"]
-    assert host.calls == ["create manifests", "create cluster"]
+    wait_until(lambda: len(host.calls) > 1)
+    assert host.calls == BEGINNING
 
 
 def test_one_that_does_not_listen_is_killed(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "waits": True, "stubborn": True}})
     host.call()
-    wait_until(lambda: host.calls)
-    host.scenario({})
-    answer = host.call(restart=True, first="run.KILLING_SECONDS = leftovers.STOPPING_SECONDS = 0.2")
-    assert answer["removed"][0] == "stop installer"
-    wait_until(lambda: not host.pids("openshift-install", "runner.py"))
-    assert host.run["exit_code"] == 0
+    wait_until(lambda: "create cluster" in host.calls)
+    stop = "run.KILLING_SECONDS = 0.2; run.stop(prepare.Place('ha'), 0.2)"
+    assert host.call(check_mode=True, first=stop)["decision"] == "must_restart"
+    assert host.pids("openshift-install", "runner.py") == []
 
 
 def test_what_cannot_begin_leaves_nothing(host: Host) -> None:
@@ -356,11 +513,15 @@ def test_a_full_disk(host: Host) -> None:
 
 def test_no_secret_is_anywhere_but_in_the_directory_of_root(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "says": WITH_PASSWORD, "waits": True}})
+    given = {**params(), **{name: json.dumps(params()[name]) for name in ("secret_config", "environment")}}
+    given["manifests"] = json.dumps({**PRESETS, "own.yaml": SECRET_MANIFEST})
     ansible = [str(Path(sys.executable).with_name("ansible")), *modules.HERE, "--playbook-dir", str(ROOT / "playbooks")]
-    module = ["-m", "nometal.ipi.cluster_install", "--args", json.dumps(params()), "--diff", "-vvv"]
+    module = ["-m", "nometal.ipi.cluster_install", "--args", json.dumps(given), "--diff", "-vvv"]
     answer = host.libvirtd.run([*ansible, *module])
     wait_until(lambda: KUBEADMIN in (host.directory / "output.log").read_text())
     assert "CHANGED" in answer.stdout
+    assert '"directory": "/var/lib/nometal/install/ha/cluster"' in answer.stdout
+    assert '"why": "Nothing of this cluster is installed yet."' in answer.stdout
     shown = answer.stdout + answer.stderr + (host.directory / "run.json").read_text()
     running = [Path(f"/proc/{pid}") for pid in processes.descendants(host.libvirtd.sandbox.init)]
     shown += "".join((process / "cmdline").read_text() for process in running)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -46,6 +47,14 @@ if [ $layout = 4.22 ]; then
   for log in serial0.log serial0.log.0; do echo >/var/log/libvirt/qemu/"$name-$log"; done
 fi
 echo >"/var/log/libvirt/qemu/$name.log"
+"""
+# Asked to end, it first makes what it was about to make.
+INSTALLER = f"""
+make() {{
+{LEFTOVERS}
+}}
+trap 'make demo-x7k2p-bootstrap baremetal 4.20; exit 0' INT
+exec 9>"$0"; flock 9; while :; do sleep 0.1 || :; done
 """
 # Answers what it is asked line by line: to start Python for each takes longer than anything else here.
 SERVER = """
@@ -106,12 +115,17 @@ class Host:
         )
 
     def call(self, *, check_mode: bool = False, steps: int = 100, **params: Any) -> dict[str, Any]:
+        self.ask(check_mode=check_mode, steps=steps, **params)
+        return self.answer()
+
+    def ask(self, *, check_mode: bool = False, steps: int = 100, **params: Any) -> None:
         """Of the module under test; killed after so many steps."""
         assert self.server.stdin
+        asked = {"params": params, "check_mode": check_mode, "steps": steps}
+        print(json.dumps(asked), file=self.server.stdin, flush=True)
+
+    def answer(self) -> dict[str, Any]:
         assert self.server.stdout
-        print(
-            json.dumps({"params": params, "check_mode": check_mode, "steps": steps}), file=self.server.stdin, flush=True
-        )
         answer: dict[str, Any] = json.loads(self.server.stdout.readline())
         return answer
 
@@ -128,7 +142,7 @@ class Host:
         assert self.everything() == before
         answer = self.call(lab=lab, **params)
         assert not answer.get("failed"), answer
-        assert foreseen["steps"] == answer["steps"]
+        assert (foreseen["steps"], foreseen["vms"]) == (answer["steps"], answer["vms"])
         assert answer["changed"] == bool(answer["steps"])
         for check_mode in (True, False):
             assert not self.call(lab=lab, check_mode=check_mode, **params)["changed"]
@@ -360,6 +374,40 @@ def test_an_installer_that_runs_is_ended_first(host: Host) -> None:
         assert host.remove("demo", state="tidied") == []
         assert host.remove("demo")[:2] == ["stop installer", "undefine demo-x7k2p-bootstrap"]
         installer.wait(10)
+
+
+def test_what_an_installer_makes_until_it_has_ended_goes_as_well(host: Host) -> None:
+    before = host.everything()
+    directory = host.install("demo", "demo-x7k2p")
+    lock = f"{INSTALLS}/demo/lock"
+    with subprocess.Popen(
+        host.libvirtd.command(["sh", "-ec", INSTALLER, lock]), stdout=subprocess.DEVNULL
+    ) as installer:
+        host.sh(f"until [ -e {lock} ] && ! flock --nonblock {lock} true; do :; done")
+        assert host.call(lab="demo", check_mode=True)["vms"] == []
+        answer = host.call(lab="demo")
+        assert installer.wait(10) == 0
+    assert answer["steps"][:2] == ["stop installer", "undefine demo-x7k2p-bootstrap"]
+    assert answer["vms"] == ["demo-x7k2p-bootstrap"]
+    assert host.everything() == before
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("state", ["absent", "tidied"])
+def test_whoever_prepares_an_installation_is_waited_for(host: Host, state: str) -> None:
+    directory = host.install("demo", "demo-x7k2p")
+    holds = host.libvirtd.command(["sh", "-c", 'exec 9<"$0"; flock 9; echo; read -r line', f"{INSTALLS}/demo"])
+    with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin
+        assert other.stdout
+        other.stdout.readline()
+        assert host.call(lab="demo", check_mode=True, state=state)["changed"]
+        host.ask(lab="demo", state=state)
+        assert host.server.stdout
+        assert not select.select([host.server.stdout], [], [], 0.5)[0]
+        other.communicate(b"\n")
+        assert host.answer()["changed"]
+    assert directory.exists() == (state == "tidied")
 
 
 def test_after_success_what_dangles_is_tidied_away(host: Host) -> None:

@@ -64,6 +64,7 @@ def plant(libvirtd: PrivateLibvirtd) -> None:
     )
     written = {
         f"{INSTALL}/install-config.yaml": yaml.safe_dump(config),
+        f"{INSTALL}/secrets.json": json.dumps({"secrets": [SECRETS["vault"]]}),
         f"{INSTALL}/cluster/auth/kubeadmin-password": SECRETS["kubeadmin"],
         f"{INSTALL}/cluster/auth/kubeconfig": yaml.safe_dump({"users": [{"user": {"token": SECRETS["token"]}}]}),
         f"{INSTALL}/cluster/metadata.json": json.dumps({"infraID": "demo-x7k2p"}),
@@ -124,7 +125,6 @@ def test_everything_is_in_it_and_no_secret(libvirtd: PrivateLibvirtd) -> None:
         "networks": ["nometal-demo"],
         "tools": "/var/lib/nometal/tools",
         "extra": {"doctor.txt": f"all is well {text}"},
-        "secret_config": {"proxy": {"httpsProxy": SECRETS["vault"]}},
     }
     assert make(libvirtd, check_mode=True, **params)["contents"] == []
     assert not libvirtd.path(f"{INSTALL}/bundles").exists()

@@ -23,7 +23,13 @@ from support.checkout import ROOT
 from support.tools_mirror import MACHINE, REPOSITORY, Mirror, Server, digest_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import download, tools_progress, tools_release
+from ansible_collections.nometal.ipi.plugins.module_utils._install import (
+    download,
+    place,
+    tools,
+    tools_progress,
+    tools_release,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._install.tools import MARK
 from ansible_collections.nometal.ipi.plugins.modules import installer_tools
 
@@ -71,7 +77,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def parameters(path: Path, source: Path | str | None, **changed: Any) -> dict[str, Any]:
-    params = dict.fromkeys(installer_tools.ARGUMENTS)
+    arguments: dict[str, dict[str, Any]] = installer_tools.ARGUMENTS  # type: ignore[assignment]  # mypy infers less
+    params = {name: known.get("default") for name, known in arguments.items()}
     given = {"version": "4.20.3", "distribution": "ocp", "source": source and str(source), "state": "present"}
     return {**params, **given, "path": str(path), **changed}
 
@@ -127,8 +134,8 @@ def test_a_channel(path: Path, mirror: Mirror, server: Server) -> None:
     assert said(made["oc"]) == "Client Version: 4.20.3\n"
     assert said(made["openshift_install"]).split("\n")[0].endswith(" 4.20.3")
     assert kept(path) == [".channels", "ocp-4.20.3"]
-    for place in (path, bin_directory, *bin_directory.iterdir()):
-        assert place.stat().st_mode & 0o777 == 0o755
+    for each in (path, bin_directory, *bin_directory.iterdir()):
+        assert each.stat().st_mode & 0o777 == 0o755
     for check_mode in (True, False):
         assert run(path, check_mode=check_mode, **wanted)["steps"] == []
     assert len(server.asked_for(CLIENT)) == 1
@@ -369,7 +376,8 @@ def test_bad_mirrors(path: Path, mirror: Mirror) -> None:
 
 def test_an_image_of_ones_own(path: Path, mirror: Mirror, tmp_path: Path) -> None:
     run(path, mirror.path)
-    made = run(path, mirror.path, release_image=OWN, pull_secret=PULL_SECRET)
+    proxy = {"https_proxy": "http://proxy.example.test:3128"}
+    made = run(path, mirror.path, release_image=OWN, pull_secret=PULL_SECRET, environment=json.dumps(proxy))
     assert (made["steps"], made["release_image"], made["version"]) == (GET, OWN, "4.20.3")
     assert made["directory"] != str(path / "ocp-4.20.3/bin")
     called, *environment = mirror.seen.read_text().splitlines()
@@ -377,6 +385,7 @@ def test_an_image_of_ones_own(path: Path, mirror: Mirror, tmp_path: Path) -> Non
     assert called.startswith(f"adm release extract {program} --to {path}/unfinished-")
     assert called.split()[6:] == [OWN, "--registry-config", called.split()[-1]]
     assert Path(f"{mirror.seen}.secret").read_text() == PULL_SECRET
+    assert "https_proxy=http://proxy.example.test:3128" in environment
     assert "geheim" not in "".join(environment)
     assert "Ym9iOmdlaGVpbQ" not in called + "".join(environment)
     assert subprocess.run(["grep", "-r", "Ym9iOmdlaGVpbQ", path], check=False).returncode == 1
@@ -414,6 +423,23 @@ def test_installers_that_are_in_the_image_only(path: Path, mirror: Mirror) -> No
     text.write_text(text.read_text().replace("Pull From", "Pulled"))
     with pytest.raises(OperatorError, match=r"has to come out of the release image, and .* names none"):
         run(path / "../other", mirror.path, version="4.21.0")
+
+
+def test_fips(path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools_release, "FIPS_ENABLED", path.parents[1] / "fips_enabled")
+    for check_mode in (True, False):
+        with pytest.raises(OperatorError, match="This host is not in FIPS mode"):
+            run(path, mirror.path, fips=True, version="stable-4.20", check_mode=check_mode)
+    assert not path.exists()
+    tools_release.FIPS_ENABLED.write_text("1\n")
+    usual = run(path, mirror.path)
+    made = run(path, mirror.path, fips=True, version="stable-4.20", pull_secret=PULL_SECRET)
+    assert f"--command=openshift-install-fips --to {path}" in mirror.seen.read_text()
+    assert Path(made["openshift_install"]).readlink() == Path("openshift-install-fips")
+    assert (made["version"], made["release_image"]) == ("4.20.3", IMAGE)
+    assert not Path(usual["openshift_install"]).is_symlink()
+    assert kept(path) == [".channels", "ocp-4.20.3", "ocp-4.20.3-fips"]
+    assert run(path, None, fips=True)["steps"] == []
 
 
 def test_two_at_once(path: Path, server: Server) -> None:
@@ -466,6 +492,29 @@ def test_leftovers_go_when_nobody_wants_them_any_more(path: Path, mirror: Mirror
     shutil.rmtree(path / "ocp-4.20.4")
     run(path, server.url, version="4.20.4")
     assert kept(path) == ["ocp-4.20.4"]
+
+
+def test_older_releases_go_that_nobody_uses(
+    path: Path, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (place, tools):
+        monkeypatch.setattr(module, "INSTALLS", tmp_path / "install")
+    (place.INSTALLS / "lab").mkdir(parents=True)
+    place.Place("lab").run.write_text('{"version": "4.20.3"}')
+    for number in range(3, 8):
+        for age, old in enumerate(sorted(path.glob("ocp-*"))):
+            os.utime(old, (age, age))
+        mirror.release(f"4.20.{number}", channels=("stable-4.20",))
+        run(path, mirror.path, version="stable-4.20")
+        if number == 5:
+            mirror.release("4.19.1")
+            run(path, mirror.path, version="4.19.1")
+            run(path, mirror.path, version="4.20.4")
+    assert kept(path) == [".channels", *(f"ocp-{release}" for release in ("4.19.1", "4.20.3", "4.20.6", "4.20.7"))]
+    mirror.release("4.20.8")
+    for release in ("4.20.6", "4.20.8"):
+        run(path, mirror.path, version=release)
+    assert kept(path)[-3:] == ["ocp-4.20.6", "ocp-4.20.7", "ocp-4.20.8"]
 
 
 @pytest.mark.parametrize("lengths", [True, False])

@@ -60,4 +60,6 @@ def _plain(text: str) -> str:
 def _worded(error: Exception) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connect: connection refused"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
     return "i/o timeout" if isinstance(error, TimeoutError) else str(error)

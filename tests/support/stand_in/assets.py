@@ -81,8 +81,13 @@ class Assets:
         for folder in FOLDERS:
             shutil.rmtree(self.directory / folder, ignore_errors=True)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Manifests, by file name."""
+        return dict(self.state[FILES])
+
     def write_manifests(self) -> None:
-        for name, text in self.state[FILES].items():
+        for name, text in self.files.items():
             self._write(name, text)
 
     def write_identity(self) -> None:

@@ -127,12 +127,15 @@ def nodes(to: Any, hosts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def destroy(to: Any, lab: Lab) -> None:
-    """As the installer: what stays is the pool's definition, inactive and with autostart on."""
-    for domain in to.listAllDomains():
-        if domain.name() == lab.bootstrap:
-            if domain.isActive():
-                domain.destroy()
-            domain.undefineFlags(libvirt.VIR_DOMAIN_UNDEFINE_NVRAM)
+    """As the installer: what stays is the pool's definition, inactive and with autostart on.
+
+    Terraform takes the domain as it finds it. Without it, one that is off or gone is an error.
+    """
+    alike = [domain for domain in to.listAllDomains() if domain.name() == lab.bootstrap]
+    for domain in alike if lab.terraform else [to.lookupByName(lab.bootstrap)]:
+        if domain.isActive() or not lab.terraform:
+            domain.destroy()
+        domain.undefineFlags(libvirt.VIR_DOMAIN_UNDEFINE_NVRAM)
     empty_pool(to, lab)
 
 

@@ -32,4 +32,4 @@ def load(text: str) -> Any:
 
 
 def dump(value: Any) -> str:
-    return yaml.safe_dump(value, sort_keys=False) if yaml else json.dumps(value, indent=2) + "\n"
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True) if yaml else json.dumps(value, indent=2) + "\n"

@@ -32,6 +32,8 @@ def bootstrap(assets: Assets, diary: Log, address: str, masters: list[str]) -> N
         "bootstrap/journals/bootkube.log": "bootkube.sh: waits for etcd\n",
         "bootstrap/journals/ironic.log": "ironic: node control-plane-0 moved to state 'deploying'\n",
         "rendered-assets/openshift/install-config.json": assets.ignition("bootstrap"),
+        # What has "secret" in its name stays there; any other manifest comes along, whatever is in it.
+        **{f"rendered-assets/openshift/{file}": text for file, text in assets.files.items() if "secret" not in file},
     }
     with tarfile.open(path, "w:gz") as bundle:
         for file, text in files.items():

@@ -20,6 +20,7 @@ ALIASES = {
     "no": "nodes",
     "cm": "configmaps",
 }
+COMMANDS = ("openshift-install", "openshift-baremetal-install", "openshift-install-fips", "oc")
 OK, UNAUTHORIZED = 200, 401
 
 
@@ -57,7 +58,7 @@ def _extract(options: argparse.Namespace) -> None:
     if not (image.startswith(release.OKD) or _may_pull(options.registry_config)):
         why = "unauthorized: access to the requested resource is not authorized"
         raise OcFailed(f"error: unable to read image {image}: {why}")
-    if options.wanted.partition("=")[0] not in ("openshift-install", "openshift-baremetal-install", "oc"):
+    if options.wanted not in COMMANDS:
         raise OcFailed(f"error: command {options.wanted} not found")
     options.to.mkdir(parents=True, exist_ok=True)
     package.make(options.to / options.wanted, version)

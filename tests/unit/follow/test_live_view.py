@@ -37,6 +37,8 @@ def texts(rows: list[Row]) -> list[str]:
     [
         (BOOTS, "[  12.3 s] worker-0         boots from its medium"),
         (LATE, "[  40.0 s] worker-1         TROUBLE: does not answer"),
+        (Event(1, "installer", "waits", part=0.07), "[   1.0 s] installer          7%  waits"),
+        (Event(1, "installer", "gave up", trouble=True, part=1), "[   1.0 s] installer        100%  TROUBLE: gave up"),
         (Event(3725, "a-name-that-is-rather-long", "is off"), "[ 1:02:05] a-name-that-is-rather-long is off"),
     ],
 )
@@ -59,6 +61,12 @@ def test_times_are_shown_as_people_read_them(seconds: float, digits: int, shown:
         ([line(1, "a", "is off"), line(2, "a", "is off")], [Event(1, "a", "is off")]),
         ([line(1, "a", "is off"), line(2, "b", "is off")], [Event(1, "a", "is off"), Event(2, "b", "is off")]),
         ([line(1, "a", "x"), line(2, "a", "x", trouble=True)], [Event(1, "a", "x"), Event(2, "a", "x", trouble=True)]),
+        ([line(1, "a", "x", part=0.5), line(2, "a", "x", part=0.6)], [Event(1, "a", "x", part=0.5)]),
+        (
+            [line(1, "a", "x", part=7), line(2, "b", "x", part=-1)],
+            [Event(1, "a", "x", part=1), Event(2, "b", "x", part=0)],
+        ),
+        ([line(1, "a", "x", part="much"), line(2, "a", "x", part=None)], [Event(2, "a", "x")]),
         ([line(1, "a", "says \x1b[2J\r\nso")], [Event(1, "a", "says [2J so")]),
         (['{"at": 1, "who": "a", "st', "", "[]", "3", '"at"', '{"at": 1}', "\0"], []),
         (['{"at": NaN, "who": "a", "state": "b"}', '{"at": 1e999, "who": "a", "state": "b"}'], []),
@@ -78,6 +86,14 @@ def test_a_table_has_a_row_for_each_subject() -> None:
         "worker-0    12.3 s  boots from its medium",
         "worker-1    40.0 s  TROUBLE: does not answer",
         "elapsed 63 s",
+    ]
+
+
+def test_what_is_known_by_its_part_has_a_bar() -> None:
+    rows = texts(table([HOST, Event(1, "installer", "waits", part=0.5), Event(2, "x", "is done", part=1)], 3, 79, 23))
+    assert rows[2:4] == [
+        "installer     1.0 s  [##########----------] 50%  waits",
+        "x             2.0 s  [####################]100%  is done",
     ]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from fcntl import LOCK_EX, flock
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,6 +51,20 @@ def test_a_file_that_has_to_be_there_stays(local: Path, rules: str, stays: bool)
     apparmor.allow(DEMO, "demo")
     apparmor.withdraw(DEMO)
     assert (local.exists(), local.parent.exists()) == (stays, stays)
+
+
+def test_labs_wait_for_each_other(local: Path) -> None:
+    third = os.open(local.parents[2], os.O_RDONLY)
+    flock(third, LOCK_EX)
+    with ThreadPoolExecutor() as pool:
+        changes = [pool.submit(apparmor.allow, DEMO, "demo"), pool.submit(apparmor.withdraw, OTHER)]
+        assert not wait(changes, 0.2).done
+        local.parent.mkdir(parents=True)
+        local.write_text("  /srv/** r,\n")
+        os.close(third)
+        for change in changes:
+            change.result(10)
+    assert local.read_text() == f"  /srv/** r,\n{RULE}"
 
 
 def test_without_rules_for_vms_there_is_none(local: Path) -> None:

@@ -112,11 +112,19 @@ def test_merging(base: Any, over: Any, expected: Any) -> None:
 
 def test_the_operators_configuration_has_the_last_word() -> None:
     config = config_of(
-        "install: {fips: false, config: {fips: true, networking: {networkType: Calico}, platform: {baremetal: {externalBridge: null}}}}"
+        "{machine_network: {ntp_servers: [192.168.126.1]}, install: {fips: false, config: {fips: true, networking: {networkType: Calico}, platform: {baremetal: {additionalNTPServers: null}}}}}"
     )
     assert (config["fips"], config["networking"]["networkType"]) == (True, "Calico")
     assert config["networking"]["machineNetwork"] == [{"cidr": "192.168.126.0/24"}]
-    assert "externalBridge" not in platform_of(config)
+    assert "additionalNTPServers" not in platform_of(config)
+
+
+def test_hosts_may_have_more_than_the_lab_says() -> None:
+    lab = lab_of("")
+    own = platform_of(install_config(lab))["hosts"]
+    more = [{**host, "bootMACAddress": host["bootMACAddress"].upper(), "hardwareProfile": "default"} for host in own]
+    config = config_of(json.dumps({"install": {"config": {"platform": {"baremetal": {"hosts": more[::-1]}}}}}))
+    assert platform_of(config)["hosts"] == more[::-1]
 
 
 def test_own_inner_networks_take_the_place_of_the_usual_ones() -> None:
@@ -238,7 +246,8 @@ REFUSED = [
         "{platform: {baremetal: {apiVIPs: [192.168.126.6]}}}",
         "4.20.3",
         [
-            "platform.baremetal.ingressVIPs: has '192.168.126.6', which is a VIP of the API already; another one is right"
+            "platform.baremetal.ingressVIPs: has '192.168.126.6', which is a VIP of the API already; another one is right",
+            "platform.baremetal.apiVIPs: is '192.168.126.6', and the lab has 192.168.126.5; lab_spec.machine_network.vips.api is the place for it",
         ],
     ),
     (
@@ -322,6 +331,42 @@ REFUSED = [
         "{metadata: {name: a.b}}",
         "4.20.3",
         ["metadata.name: is 'a.b'; at most 54 characters, with no dot, are right"],
+    ),
+    (
+        "another cluster",
+        "{metadata: {name: other}, baseDomain: example.test}",
+        "4.20.3",
+        [
+            "metadata.name: is 'other', and the lab has ha; lab_spec.name is the place for it",
+            "baseDomain: is 'example.test', and the lab has lab.example.test; lab_spec.base_domain is the place for it",
+        ],
+    ),
+    (
+        "other networks",
+        "{networking: {machineNetwork: [{cidr: 192.168.0.0/16}]}, platform: {baremetal: {externalBridge: br0, apiVIPs: [192.168.126.7], provisioningNetwork: Managed}}}",
+        "4.20.3",
+        [
+            "platform.baremetal.externalBridge: is 'br0', and the lab has baremetal; lab_spec.machine_network.bridge is the place for it",
+            "platform.baremetal.provisioningNetwork: is 'Managed', and the lab has Disabled; lab_spec.provisioning_network is the place for it",
+            "networking.machineNetwork: is '192.168.0.0/16', and the lab has 192.168.126.0/24; lab_spec.machine_network.cidr is the place for it",
+            "platform.baremetal.apiVIPs: is '192.168.126.7', and the lab has 192.168.126.5; lab_spec.machine_network.vips.api is the place for it",
+        ],
+    ),
+    (
+        "no bridge",
+        "{platform: {baremetal: {externalBridge: null}}}",
+        "4.20.3",
+        [
+            "platform.baremetal.externalBridge: is empty, and the lab has baremetal; lab_spec.machine_network.bridge is the place for it"
+        ],
+    ),
+    (
+        "other hosts",
+        hosts(("a", 1), ("control-plane-1", 2), ("control-plane-2", 3)),
+        "4.20.3",
+        [
+            "platform.baremetal.hosts: has control-plane-0, control-plane-1, control-plane-2, a: not as the lab's nodes in name, role, bootMACAddress and bmc.address; lab_spec.nodes is the place for it"
+        ],
     ),
     (
         "a list for a mapping",

@@ -11,6 +11,7 @@ import pytest
 from support import installer_rules
 from unit.install.config_samples import complete, config_of
 
+from ansible_collections.nometal.ipi.plugins.module_utils._install import releases
 from ansible_collections.nometal.ipi.plugins.module_utils._install.config_merge import merged
 
 STATIC = "bootstrapExternalStatic"
@@ -86,6 +87,22 @@ def test_stumbled_over_without_a_word(change: dict[str, Any]) -> None:
     config = merged(complete(config_of("", "4.21.3")), platform(**change))
     assert installer_rules.refused(config, (4, 21)) + installer_rules.refused_at_start(config, (4, 21)) == []
     assert installer_rules.traps(config)
+
+
+TABLES = {
+    releases.TOP: installer_rules.TOP,
+    releases.NETWORKING: installer_rules.NETWORKING,
+    releases.POOL: installer_rules.POOL,
+    releases.PLATFORM: installer_rules.BAREMETAL,
+    releases.HOST: installer_rules.HOST,
+    releases.BMC: installer_rules.BMC,
+    releases.HINTS: installer_rules.HINTS,
+    releases.FENCE: installer_rules.FENCING_CREDENTIAL,
+}
+
+
+def test_both_sides_know_the_same_keys_from_the_same_releases_on() -> None:
+    assert TABLES == releases.KEYS
 
 
 LAST_WITHOUT = {

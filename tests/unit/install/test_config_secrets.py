@@ -40,6 +40,13 @@ def test_the_vaulted_part_has_the_last_word() -> None:
     assert complete(config, extra)["proxy"] == {"httpProxy": "http://proxy.example.test:3128", **extra["proxy"]}
 
 
+def test_the_vaulted_part_may_not_contradict_the_lab() -> None:
+    with pytest.raises(
+        OperatorError, match=r"^The secret part .* contradicts the lab:\nbaseDomain: is 'x', and the lab"
+    ):
+        complete(config_of(""), {"baseDomain": "x"})
+
+
 def test_a_pull_secret_of_many_lines_becomes_one() -> None:
     full = with_secrets(
         config_of(FENCING), pull_secret=json.dumps(json.loads(AUTHS), indent=2), logins=LOGINS, extra={}

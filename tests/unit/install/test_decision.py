@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._install import situation
 from ansible_collections.nometal.ipi.plugins.module_utils._install.decision import (
     ATTACH,
     CREATE,
@@ -17,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.decision impo
     MUST_RESTART,
     RESTART,
     RESUME,
+    TEARDOWN,
     WAIT_FOR_BOOTSTRAP,
     WAIT_FOR_INSTALL,
     Decision,
@@ -65,6 +67,13 @@ CASES: dict[str, tuple[Facts, str, tuple[str, ...], str]] = {
         (CREATE,),
         "no installation of it is noted",
     ),
+    "nodes of nobody": (Facts(nodes_in_use=("ha-0", "ha-1")), MUST_RESTART, (CREATE,), "came so far: ha-0, ha-1."),
+    "nodes that no failed check has used": (
+        facts("nothing", exit_code=1, nodes_in_use=("ha-0",)),
+        MUST_RESTART,
+        (CREATE,),
+        "ha-0",
+    ),
     "it runs": (facts("waiting", RUNS, running=True), ATTACH, (CREATE,), "is running"),
     "it runs by itself": (facts("waiting", RUNS, running=True, orphan=True), ATTACH, (CREATE,), "was killed"),
     "it is installed": (facts("complete", exit_code=0), DONE, (), "is installed"),
@@ -99,7 +108,7 @@ CASES: dict[str, tuple[Facts, str, tuple[str, ...], str]] = {
     "somebody removed the bootstrap VM": (facts("waiting", GONE, exit_code=5), MUST_RESTART, (CREATE,), "is gone"),
     "metadata lost": (facts("waiting", RUNS, has_metadata=False), MUST_RESTART, (CREATE,), "metadata.json"),
     "killed before it removed the VM": (facts("bootstrapped", RUNS, signal=9), RESUME, LAST_TWO, "is removed"),
-    "rebooted before it removed the VM": (facts("bootstrapped", OFF, rebooted=True), RESUME, LAST_TWO, "is removed"),
+    "rebooted before it removed the VM": (facts("bootstrapped", OFF, rebooted=True), RESUME, LAST, "is removed"),
     "killed while it removed the VM": (facts("bootstrapped", GONE, signal=9), RESUME, LAST, "waited for"),
     "did not initialize": (facts("bootstrap_destroyed", exit_code=6), RESUME, LAST, "did not initialize"),
     "operators did not settle": (facts("bootstrap_destroyed", exit_code=7), RESUME, LAST, "did not settle"),
@@ -128,13 +137,27 @@ CASES: dict[str, tuple[Facts, str, tuple[str, ...], str]] = {
         LAST,
         "waited for",
     ),
-    "restart of what runs": (
-        facts("waiting", RUNS, running=True, restart=True),
+    "restart of what runs": (facts("waiting", RUNS, running=True, restart=True), ATTACH, (CREATE,), "is running"),
+    "restart of a cluster": (facts("complete", exit_code=0, restart=True), DONE, (), "is installed"),
+    "restart of one whose log is lost": (
+        facts("nothing", exit_code=0, has_metadata=True, restart=True),
+        RESUME,
+        LAST,
+        "",
+    ),
+    "restart of what could go on": (
+        facts("waiting", RUNS, exit_code=5, restart=True),
         FRESH,
         (CREATE,),
-        "is ended and removed",
+        "removed first",
     ),
-    "restart of a cluster": (facts("complete", exit_code=0, restart=True), FRESH, (CREATE,), "removed first"),
+    "restart of what was killed": (
+        facts("infrastructure", OFF, signal=9, restart=True),
+        FRESH,
+        (CREATE,),
+        "removed first",
+    ),
+    "restart where nodes are nobody's": (Facts(restart=True, nodes_in_use=("a",)), FRESH, (CREATE,), "removed first"),
 }
 
 
@@ -151,7 +174,7 @@ def combinations() -> Iterator[Facts]:
         PROGRESS,
         (RUNS, OFF, GONE),
         ((CREATE,), ALL_THREE, ALL_THREE[:1]),
-        (None, 0, 1, 3, 4, 5, 6, 7, 8, 99),
+        (None, 0, 1, 4, 5, 99),
         (None, 9, 250),
     ):
         known = facts(
@@ -167,12 +190,16 @@ def combinations() -> Iterator[Facts]:
 def complaint(known: Facts, made: Decision) -> str:  # noqa: PLR0911 - a list of rules
     if not made.why.endswith(".") or "None" in made.why:
         return "says why in a sentence"
-    if known.restart:
-        return "" if made.kind == FRESH and made.clears else "restarts as it is told"
     if known.running:
         return "" if made.kind == ATTACH else "leaves what runs alone"
+    if known.ran and known.complete and known.has_metadata and made.clears:
+        return "leaves a cluster alone"
+    if known.restart and made.kind not in (DONE, RESUME):
+        return "" if made.kind == FRESH and made.clears else "restarts as it is told"
     if made.clears != (made.kind == MUST_RESTART):
         return "removes only what it is told to"
+    if made.removes_bootstrap and (known.bootstrap_running or DESTROY_BOOTSTRAP in made.commands):
+        return "leaves the bootstrap VM to the installer where that can remove it"
     if made.kind == FRESH:
         return "has made something" if known.infrastructure or known.bootstrap_there or known.succeeded else ""
     if made.kind == DONE:
@@ -189,8 +216,8 @@ def resumption_complaint(known: Facts, made: Decision) -> str:
         return "cannot go on"
     if WAIT_FOR_BOOTSTRAP in made.commands and not (known.waiting and known.bootstrap_running):
         return "waits for a bootstrap VM that does nothing"
-    if DESTROY_BOOTSTRAP in made.commands and not known.bootstrap_there:
-        return "removes what is not there"
+    if DESTROY_BOOTSTRAP in made.commands and not known.bootstrap_running:
+        return "has the installer switch off what is off"
     return ""
 
 
@@ -202,26 +229,55 @@ def test_what_holds_for_every_combination() -> None:
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        (facts("complete", exit_code=0, config_changed=True), ["not done by reinstalling", RESTART, "destroy"]),
-        (facts("complete", exit_code=0, version_wanted="4.20.4"), ["4.20.4 is asked for, and 4.20.3 was installed"]),
-        (facts("waiting", RUNS, running=True, config_changed=True), ["goes on with the old one", RESTART]),
+        (
+            facts("complete", exit_code=0, config_changed=True),
+            ["not done by reinstalling", TEARDOWN, "removes it first"],
+        ),
+        (facts("complete", exit_code=0, restart=True), ["not reinstalled by a restart", TEARDOWN]),
+        (facts("complete", exit_code=0, other_version="4.20.4"), ["4.20.4 is asked for, and 4.20.3 was installed"]),
+        (facts("waiting", RUNS, running=True, config_changed=True), ["goes on with the old one", TEARDOWN]),
+        (
+            facts("waiting", RUNS, running=True, restart=True),
+            ["not restarted, because the", TEARDOWN, "ends and removes"],
+        ),
         (facts("waiting", RUNS, signal=9, config_changed=True), ["goes on with the old one", RESTART]),
-        (facts("waiting", RUNS, signal=9, version_wanted="4.21.0"), ["began with 4.20.3"]),
+        (facts("waiting", RUNS, signal=9, other_version="4.21.0"), ["began with 4.20.3"]),
+        (facts("nothing", exit_code=0, has_metadata=True, restart=True), ["not restarted", TEARDOWN]),
     ],
 )
 def test_what_does_not_happen_is_noted(known: Facts, words: list[str]) -> None:
     note = note_of(known, decide(known))
     assert all(word in note for word in words), note
+    assert sum(way in note for way in (TEARDOWN, RESTART)) == 1, note
 
 
 @pytest.mark.parametrize(
     "known",
     [
-        facts("complete", exit_code=0, version_wanted="4.20.3"),
-        facts("nothing", exit_code=3, config_changed=True, version_wanted="4.21.0"),
-        facts("complete", exit_code=0, config_changed=True, restart=True),
-        Facts(version_wanted="4.20.3"),
+        facts("complete", exit_code=0),
+        facts("nothing", exit_code=3, config_changed=True, other_version="4.21.0"),
+        facts("waiting", OFF, exit_code=5, config_changed=True, restart=True),
+        Facts(),
     ],
 )
 def test_nothing_is_noted_where_all_is_as_asked_for(known: Facts) -> None:
     assert note_of(known, decide(known)) == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted", "other"),
+    [
+        ("4.20.3", "4.20.3", False),
+        ("4.20.3", "4.20.4", True),
+        ("4.20.3", "4.20.3-rc.1", True),
+        ("4.20.3", "stable-4.20", False),
+        ("4.20.3", "latest-4.21", True),
+        ("5.0.0-ec.1", "candidate-5.0", False),
+        ("4.20.0-okd-scos.9", "4.20.0-okd-scos.10", True),
+        ("4.20.3", "", False),
+        ("", "4.20.3", False),
+        ("unreleased", "stable-4.20", False),
+    ],
+)
+def test_another_version_is_known_from_what_is_asked_for(version: str, wanted: str, other: bool) -> None:
+    assert situation.is_other(version, wanted) is other

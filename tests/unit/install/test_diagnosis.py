@@ -35,12 +35,14 @@ NODE = Node("worker-0", "demo-worker-0", "running", by_medium=True, medium="/med
 FINE = Evidence(host=HOST, bootstrap=BOOTSTRAP, nodes=[NODE])
 
 
-def told(stage: Stage, evidence: Evidence, *suspects: str, **story: Any) -> list[str]:
-    return [str(finding) for finding in diagnosis.findings(Story(stage=stage, **story), evidence, suspects)]
+def told(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **story: Any) -> list[str]:
+    found = diagnosis.findings(Story(stage=stage, **story), evidence, suspects, late=late)
+    return [str(finding) for finding in found]
 
 
 def told_of_bootstrap(**others: Any) -> str:
-    return " ".join(told(Stage.API, replace(FINE, bootstrap=replace(BOOTSTRAP, **others))))
+    silent = replace(FINE, host=replace(HOST, api={VIP: "No route to host"}))
+    return " ".join(told(Stage.API, replace(silent, bootstrap=replace(BOOTSTRAP, **others))))
 
 
 def told_of_host(stage: Stage = Stage.API, **others: Any) -> str:
@@ -94,11 +96,30 @@ def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
         ({"api_addresses": ["192.0.2.7"]}, f"is 192.0.2.7; it must be {VIP}"),
         ({"load": 40.0}, "host: It is overloaded: load 40.0 on 8 processors"),
         ({"memory_available": 0.01}, "1% of its memory left"),
-        ({"pressure": {"cpu": 70.0, "io": 80.0, "memory": 1.0}}, "programs wait for cpu and io"),
+        ({"pressure": {"cpu": 90.0, "io": 80.0, "memory": 1.0}}, "programs wait for cpu and io"),
     ],
 )
 def test_the_host(others: dict[str, Any], said: str) -> None:
     assert said in told_of_host(**others)
+
+
+def test_load_does_not_matter_where_nothing_took_long() -> None:
+    busy = replace(FINE, host=replace(HOST, load=40.0))
+    assert told(Stage.INFRASTRUCTURE, busy, "installer", late=False) == []
+    assert len(told(Stage.INFRASTRUCTURE, busy, "installer")) == 1
+
+
+def test_what_nobody_needs_yet_is_not_to_blame() -> None:
+    nothing = Evidence(host=replace(HOST, api={VIP: "No route to host"}, api_addresses=[]), bmc_trouble="No BMCs here.")
+    for stage in (Stage.PREPARE, Stage.INFRASTRUCTURE):
+        assert told(stage, nothing, "installer") == []
+
+
+def test_a_bootstrap_vm_that_was_reached_has_an_address() -> None:
+    unseen = replace(FINE, bootstrap=replace(BOOTSTRAP, address=""))
+    assert told(Stage.BOOTSTRAP, unseen) == []
+    away = replace(unseen, host=replace(HOST, api={VIP: "timed out"}))
+    assert "no address" not in " ".join(told(Stage.BOOTSTRAP, away, api_up=True))
 
 
 def test_the_api_without_a_bootstrap_vm() -> None:
@@ -106,7 +127,45 @@ def test_the_api_without_a_bootstrap_vm() -> None:
 
 
 def test_another_cluster_at_the_api() -> None:
-    assert "Something else answers" in " ".join(told(Stage.API, FINE, api_trouble="x509: unknown authority"))
+    assert "Not this cluster answers" in " ".join(told(Stage.API, FINE, api_trouble="x509: unknown authority"))
+
+
+@pytest.mark.parametrize(
+    ("port", "place", "evidence", "is_told"),
+    [
+        (67, "table inet mine, chain in", {}, False),
+        (67, "table inet mine, chain in", {"bootstrap": replace(BOOTSTRAP, address="")}, True),
+        (67, "table inet nometal-demo, chain guard", {"bootstrap": replace(BOOTSTRAP, address="")}, False),
+        (6443, "table inet mine, chain out", {}, False),
+        (6443, "table inet mine, chain out", {"host": replace(HOST, api={VIP: "timed out"})}, True),
+        (8000, "table inet mine, chain in", {"bmcs": {"demo-worker-0": {"address": "https://a:8000/x"}}}, False),
+        (
+            *(8000, "table inet mine, chain in"),
+            *({"bmcs": {"demo-worker-0": {"address": "https://a:8000/x", "trouble": "timed out"}}}, True),
+        ),
+    ],
+)
+def test_a_packet_filter_of_what_others_use_as_well(port: int, place: str, evidence: Any, is_told: bool) -> None:
+    silent = {"host": replace(HOST, api={VIP: "No route to host"})} if "bootstrap" in evidence else {}
+    seen = replace(FINE, **{**silent, **evidence}, rules=[Rule(place, f"udp dport {port} drop")])
+    findings = told(Stage.API, seen)
+    assert any("Remove that rule" in said for said in findings) is is_told
+    assert not any(said.startswith("API: ") for said in findings)
+
+
+@pytest.mark.parametrize(
+    ("mac", "said"),
+    [
+        ("52:54:00:00:00:99", "is held by 52:54:00:00:00:99"),
+        ("52:54:00:00:00:01", "nothing comes back"),
+        ("", "Nobody"),
+    ],
+)
+def test_who_holds_the_address_of_the_api(mac: str, said: str) -> None:
+    [told_of] = told(
+        Stage.API, replace(FINE, host=replace(HOST, api={VIP: "timed out"}, api_macs={VIP: mac} if mac else {}))
+    )
+    assert said in told_of
 
 
 def test_a_packet_filter() -> None:
@@ -142,10 +201,29 @@ def test_nodes_that_nobody_suspects_are_left_out() -> None:
 
 def test_bmcs() -> None:
     silent = replace(FINE, bmcs={"demo-worker-0": {"trouble": "timed out"}})
-    assert told(Stage.API, silent) == [
-        "worker-0: Its BMC does not answer, on the host itself neither: timed out. playbooks/bmc.yml repairs it."
-    ]
+    [said] = told(Stage.API, silent)
+    assert said.startswith("worker-0: Its BMC: No answer, on the host itself neither: timed out. Packets are filtered")
     assert told(Stage.API, replace(FINE, bmc_trouble="No BMCs here.")) == ["BMC: No BMCs here."]
+
+
+def test_bmcs_of_which_none_answers_are_told_together_and_what_metal3_says_of_them_not() -> None:
+    nodes = [NODE, replace(NODE, name="worker-1", vm_name="demo-worker-1")]
+    hosts = {node.name: Host("registering", 0.0, "registration error: Connection refused") for node in nodes}
+    answers = [("[Errno 111] Connection refused", "playbooks/bmc.yml repairs it"), ("401: No.", "password is refused")]
+    for trouble, advice in answers:
+        evidence = replace(FINE, nodes=nodes, bmcs={node.vm_name: {"trouble": trouble} for node in nodes})
+        [said] = told(Stage.CONTROL_PLANE, evidence, hosts=hosts)
+        assert said.startswith("BMC: Those of all nodes: ")
+        assert advice in said
+
+
+def test_what_metal3_says_of_several_is_told_once_and_explains_the_rest() -> None:
+    nodes = [replace(NODE, state="off"), replace(NODE, name="worker-1", vm_name="demo-worker-1", state="off")]
+    said = "inspection error: POST /{} returned 400. InsertMedia: Connection refused"
+    hosts = {node.name: Host("inspecting", 0.0, said.format(node.name)) for node in nodes}
+    [told_of] = told(Stage.CONTROL_PLANE, replace(FINE, nodes=nodes), "installer", hosts=hosts)
+    assert told_of.startswith("worker-0: inspection error: POST /worker-0 returned 400.")
+    assert told_of.endswith("So it is with worker-1.")
 
 
 def test_metal3_knows_more_than_the_log() -> None:

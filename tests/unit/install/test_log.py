@@ -160,6 +160,13 @@ def test_a_log_that_grows(tmp_path: Path) -> None:
     assert seen() == ["begun anew", "longer"]
 
 
+def test_known_secrets_are_left_out_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(line('it says "error"') + line("it fails"))
+    told = list(log.Tail(path, lambda text: text.replace("error", "-").replace("fails", "-")).entries())
+    assert [entry.msg for entry in told] == ['it says "-"', "it -"]
+
+
 def test_a_large_log_is_not_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "CHUNK_BYTES", 1000)
     path = tmp_path / "log"

@@ -125,10 +125,27 @@ def test_the_known_secrets_of_an_installation(tmp_path: Path, monkeypatch: pytes
     config = {"pullSecret": json.dumps({"auths": {"q": {"auth": auth}}}), "sshKey": "ssh-rsa AAAA", "hosts": [host]}
     mine.config.write_text(yaml.safe_dump(config))
     (bmcs / "demo/credentials.json").write_text('{"demo-0": {"username": "demo-0", "password": "bmc-password-2"}}')
-    given_secret = json.dumps({"auths": {"x": {"auth": "b3RoZXI6b3RoZXItcGFzc3dvcmQ="}}})
+    mine.secrets.write_text(json.dumps({"secrets": ["planted", "http://me:of-a-proxy@proxy.test"]}))
+    environment = {"https_proxy": "http://me:of-another@proxy.test", "MY_TOKEN": "my-token", "no_proxy": ".test"}
+    (mine.directory / "plan.json").write_text(json.dumps({"environment": environment}))
 
-    known = bundle_secrets.known(mine, bmcs, {"proxy": {"httpProxy": "planted"}, "list": ["more"]}, given_secret)
+    known = bundle_secrets.known(mine, bmcs)
     assert known >= {"kube-admin-password", "a2V5", "a-token", auth, "registry-password", "bmc-password-1"}
-    assert known >= {"bmc-password-2", "other-password", "planted", "more"}
-    assert not known & {"admin", "demo-0", "ssh-rsa AAAA", ""}
-    assert bundle_secrets.known(Place("none"), bmcs, {}) == set()
+    assert known >= {"bmc-password-2", "planted", "of-a-proxy", "of-another", "my-token"}
+    assert not known & {"admin", "demo-0", "ssh-rsa AAAA", ".test", ""}
+    assert bundle_secrets.known(mine) == known - {"bmc-password-2"}
+    assert bundle_secrets.known(Place("none"), bmcs) == set()
+
+
+def test_what_is_noted_of_what_an_operator_gives() -> None:
+    config = {"baseDomain": "lab.example.test"}
+    extra = {"proxy": {"httpProxy": "planted", "noProxy": ".example.test"}, "list": ["more", 1, None]}
+    encoded = base64.b64encode(b"in data").decode()
+    manifests = [
+        yaml.safe_dump_all(
+            [{"kind": "ConfigMap", "data": {"a": "public"}}, {"kind": "Secret", "data": {"a": encoded}}]
+        ),
+        yaml.safe_dump({"kind": "Secret", "stringData": {"a": "in text"}, "data": {"a": "//79", "b": "no Base64"}}),
+    ]
+    noted = bundle_secrets.given(config, extra, manifests)
+    assert noted == sorted(["planted", "more", encoded, "in data", "in text", "//79", "no Base64"])

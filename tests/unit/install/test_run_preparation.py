@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,12 +18,16 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     manifest_files,
     media_tls,
     mistakes,
+    no_proxy,
+    place,
+    prepare,
+    run,
+    running,
     situation,
     yaml_text,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.modules import cluster_install
 
 PASSWORD, TOKEN = "pAsSw0rd-of-the-bmc", "t0ken-of-the-registry"
 AUTH = base64.b64encode(f"robot:{TOKEN}".encode()).decode()
@@ -54,6 +61,13 @@ def test_what_is_plain_is_written_plainly() -> None:
 def test_broken_yaml_is_told_without_its_text() -> None:
     with pytest.raises(OperatorError, match=r"^Manifest a\.yaml is no YAML in line 2: ") as told:
         yaml_text.documents_in(f"kind: Secret\n\t{PASSWORD}: [", "Manifest a.yaml")
+    assert PASSWORD not in str(told.value)
+
+
+@pytest.mark.parametrize("text", [f"a: *{PASSWORD}", f"a: !{PASSWORD} b", f"a: !{PASSWORD}!x b"])
+def test_what_broken_yaml_is_about_is_not_quoted(text: str) -> None:
+    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml is no YAML in line 1: ") as told:
+        yaml_text.documents_in(text, "Manifest a.yaml")
     assert PASSWORD not in str(told.value)
 
 
@@ -148,6 +162,17 @@ def test_what_mistakes_quote_is_not_told() -> None:
     assert not [secret for secret in secrets if secret in "\n".join(found)]
 
 
+@pytest.mark.parametrize(("given", "read"), [({"a": 1}, {"a": 1}), ('{"a": 1}', {"a": 1}), ("", {}), ({}, {})])
+def test_what_is_secret_is_given_as_mapping_or_as_text(given: Any, read: dict[str, Any]) -> None:
+    assert job_secrets.mapping_of("environment", given) == read
+
+
+@pytest.mark.parametrize("given", ["a=hidden", '["hidden"]', ["hidden"], None])
+def test_what_is_neither_is_not_quoted(given: Any) -> None:
+    with pytest.raises(OperatorError, match=r"^environment is no mapping, nor JSON of one\.$"):
+        job_secrets.mapping_of("environment", given)
+
+
 def test_a_pull_secret_that_ansible_has_read_is_json_again() -> None:
     assert json.loads(job_secrets.pull_secret_of(json.loads(PULL_SECRET))) == json.loads(PULL_SECRET)
     assert job_secrets.pull_secret_of(PULL_SECRET) == PULL_SECRET
@@ -166,3 +191,83 @@ def test_logins_are_those_of_the_lab_by_the_nodes_own_names(tmp_path: Path) -> N
 )
 def test_releases_are_told_from_versions(version: str, release: tuple[int, int] | None) -> None:
     assert situation.release_of(version) == release
+
+
+LAB = {
+    "metadata": {"name": "ha"},
+    "baseDomain": "lab.example.test",
+    "networking": {"machineNetwork": [{"cidr": "192.0.2.0/24"}, {"cidr": "fd00:1::/64"}]},
+    "platform": {
+        "baremetal": {
+            "apiVIPs": ["192.0.2.5", "fd00:1::5"],
+            "ingressVIPs": ["192.0.2.6"],
+            "provisioningNetworkCIDR": "172.22.0.0/24",
+        }
+    },
+}
+OF_LAB = (
+    "localhost,127.0.0.1,::1,.ha.lab.example.test,192.0.2.0/24,fd00:1::/64,172.22.0.0/24,192.0.2.5,fd00:1::5,192.0.2.6"
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"https_proxy": "http://proxy.example.test"}, OF_LAB),
+        ({"HTTP_PROXY": "http://proxy.example.test", "NO_PROXY": "a.test, b.test"}, f"a.test,b.test,{OF_LAB}"),
+        ({"all_proxy": "x", "no_proxy": "localhost,b.test", "NO_PROXY": "a.test"}, f"a.test,{OF_LAB}"),
+    ],
+)
+def test_the_lab_is_reached_without_a_proxy(given: dict[str, str], made: str) -> None:
+    found = no_proxy.exceptions(given, LAB)
+    assert found["NO_PROXY"] == found["no_proxy"]
+    assert {*found["no_proxy"].split(",")} >= {*made.split(",")}
+    assert {*found["no_proxy"].split(",")} - {*made.split(",")} <= {"b.test"}
+
+
+def test_the_installer_is_told_so_and_of_older_vips() -> None:
+    given = {"https_proxy": "http://proxy.example.test", "no_proxy": "a.test"}
+    old = {**LAB, "platform": {"baremetal": {"apiVIP": "192.0.2.7", "ingressVIP": "192.0.2.8"}}}
+    environment = prepare.environment_of(Place("ha"), Path("/tools"), given, old)
+    assert environment["no_proxy"].startswith("a.test,localhost,")
+    assert environment["NO_PROXY"].endswith(",192.0.2.7,192.0.2.8")
+
+
+def test_without_a_proxy_there_are_no_exceptions() -> None:
+    assert no_proxy.exceptions({"NO_PROXY": "a.test"}, LAB) == {}
+
+
+def test_only_the_certificate_of_the_bmcs_may_change_unnoticed() -> None:
+    def digest(**platform: str) -> str:
+        return cluster_install.digest_of({"baseDomain": "a.test", "platform": {"baremetal": platform}})
+
+    assert digest(apiVIP="192.0.2.5", bmcVerifyCA="one") == digest(apiVIP="192.0.2.5", bmcVerifyCA="two")
+    assert digest(apiVIP="192.0.2.5") != digest(apiVIP="192.0.2.6")
+
+
+def test_who_holds_a_lock_is_found_without_reading_of_every_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    real = Path.read_text
+
+    def counted(path: Path, **options: Any) -> str:
+        read.append(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "read_text", counted)
+    with (tmp_path / "lock").open("w") as lock, (tmp_path / "lock").open():
+        assert list(running.holders(tmp_path / "lock")) == []
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert list(running.holders(tmp_path / "lock")) == [os.getpid()]
+    assert len(read) <= 4
+
+
+def test_whether_it_runs_is_asked_without_looking_at_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "INSTALLS", tmp_path)
+    monkeypatch.setattr(running, "holders", lambda _lock: pytest.fail("looks at all processes"))
+    (tmp_path / "ha").mkdir()
+    assert not run.read(Place("ha")).running
+    with Place("ha").lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run.read(Place("ha")).running

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._install import events, stalls, usual
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Span, Story
 
 BEGAN = 1000.0
 MINUTE = usual.MINUTE
@@ -49,10 +49,17 @@ def test_before_and_after_nothing_stands_still(stage: Stage | None) -> None:
     ("state", "minutes", "found"),
     [("inspecting", 14, False), ("inspecting", 16, True), ("registering", 6, True), ("available", 19, False)],
 )
-def test_hosts(state: str, minutes: float, found: bool) -> None:
-    story = story_in(Stage.CONTROL_PLANE, changed=BEGAN + 10 * MINUTE, a=Host(state, BEGAN))
-    assert kinds(story, minutes) == ([("a", "host")] if found else [])
+@pytest.mark.parametrize("patience", [1.0, 0.01])
+def test_hosts(state: str, minutes: float, found: bool, patience: float) -> None:
+    story = story_in(Stage.CONTROL_PLANE, changed=BEGAN + 10 * MINUTE * patience, a=Host(state, BEGAN))
+    assert kinds(story, minutes * patience, patience=patience) == ([("a", "host")] if found else [])
     assert kinds(replace(story, stage=Stage.ETCD), 9) == []
+
+
+def test_an_error_that_lasts_is_looked_into_before_the_state_is_suspect() -> None:
+    story = story_in(Stage.CONTROL_PLANE, a=Host("inspecting", BEGAN, "inspection error: x", BEGAN + MINUTE))
+    assert kinds(story, 2.9) == []
+    assert kinds(story, 3.1) == [("a", "error")]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +77,25 @@ def test_hosts(state: str, minutes: float, found: bool) -> None:
 )
 def test_a_node_hangs_only_when_nothing_was_ever_heard_of_it(node: Node, hangs: bool) -> None:
     assert kinds(story_in(Stage.COMPLETE), 11, node) == ([("worker-0", "hangs")] if hangs else [])
+
+
+def part_of(*stages: Stage, minutes: float = 0.0) -> float:
+    spans = [Span(stage, BEGAN, BEGAN) for stage in stages]
+    told = Story(stage=stages[-1], since=BEGAN, spans=spans)
+    return round(events.part(told, BEGAN + minutes * MINUTE) * events.WHOLE / MINUTE, 1)
+
+
+def test_how_much_of_the_whole_is_done() -> None:
+    begun = (Stage.PREPARE, Stage.INFRASTRUCTURE, Stage.API, Stage.BOOTSTRAP, Stage.CONTROL_PLANE)
+    assert events.part(Story(), BEGAN) == 0
+    assert part_of(Stage.PREPARE, minutes=0.5) == 0.5
+    assert part_of(Stage.PREPARE, minutes=99) == 1
+    assert part_of(*begun, minutes=5) == 21
+    assert part_of(*begun, Stage.BOOTSTRAP, minutes=5) == 41
+    older = (Stage.PREPARE, Stage.INFRASTRUCTURE, Stage.CONTROL_PLANE, Stage.API, Stage.BOOTSTRAP)
+    assert part_of(*older) == 36
+    assert part_of(*older, Stage.INITIALIZE) == part_of(Stage.INITIALIZE) == 54.5
+    assert events.part(Story(stage=Stage.COMPLETE), BEGAN) == 1
 
 
 @pytest.mark.parametrize(

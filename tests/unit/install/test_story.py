@@ -319,7 +319,8 @@ def test_endings(noted: Any, completed: bool, state: str) -> None:
     ("noted", "log_name", "words"),
     [
         (run(exit_code=3), "", "the install-config is wrong"),
-        (run(exit_code=5), "okd-api-timeout", endings.WORDS[5]),
+        (run(exit_code=5), "okd-api-timeout", "the API did not come up in time"),
+        (run(exit_code=5), "", endings.WORDS[5]),
         (run(exit_code=1), "", endings.WORDS[1]),
         (run(exit_code=1, version="4.10.67"), "okd-api-timeout", "the API did not come up in time"),
         (run(exit_code=1, version="4.12.5"), "4.12-terraform-error", "the control plane could not be provisioned"),

@@ -150,8 +150,32 @@ def test_versions(version: str, numbers: tuple[int, int], installer: str) -> Non
     "version", ["4.20", "stable", "stable-4.20.3", "v4.20.3", "4.20.3/..", "4.20.3-", "", "nightly-4.20"]
 )
 def test_bad_versions_are_refused(version: str) -> None:
-    with pytest.raises(OperatorError, match=r"such as stable-4\.20"):
+    with pytest.raises(OperatorError, match=r"^version is .*; a release \(4\.20\.3\) or a channel \(stable-4\.20\) is"):
         tools_release.refuse_bad_version(version, "ocp", own_source=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "installer", "directory"),
+    [
+        ("4.15.9", "openshift-baremetal-install", "ocp-4.15.9"),
+        ("4.16.0-rc.1", "openshift-install-fips", "ocp-4.16.0-rc.1-fips"),
+        ("5.0.1", "openshift-install-fips", "ocp-5.0.1-fips"),
+    ],
+)
+def test_fips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, installer: str, directory: str) -> None:
+    assert tools_release.installer_of(version, fips=True) == installer
+    assert tools_release.directory_of("ocp", version, None, fips=True) == directory
+    monkeypatch.setattr(tools_release, "FIPS_ENABLED", tmp_path / "fips_enabled")
+    for text in (None, "0\n"):
+        if text:
+            tools_release.FIPS_ENABLED.write_text(text)
+        if "fips" not in installer:
+            tools_release.refuse_host_without_fips(version)
+            continue
+        with pytest.raises(OperatorError, match=r"^This host is not in FIPS mode: .*fips_enabled is not 1\."):
+            tools_release.refuse_host_without_fips(version)
+    tools_release.FIPS_ENABLED.write_text("1\n")
+    tools_release.refuse_host_without_fips(version)
 
 
 def test_okd_has_channels_only_in_mirrors_of_your_own() -> None:

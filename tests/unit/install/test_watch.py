@@ -21,7 +21,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     watch,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence, Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_finding import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +141,6 @@ def test_an_installation_that_succeeds(bench: Bench) -> None:
         "waits for bootstrapping to complete (usually 15 min)",
         "waits for the cluster to initialize (usually 25 min)",
         "has installed the cluster",
-        "installed",
     ]
     assert PLANTED not in json.dumps(result) + bench.place.events.read_text()
 
@@ -281,6 +283,43 @@ def test_nothing_is_told_twice(tmp_path: Path) -> None:
         ("a", True),
         ("b", False),
     ]
+
+
+def test_a_trouble_stands_until_the_state_has_changed(tmp_path: Path) -> None:
+    teller = events.Teller(tmp_path / "runs/events.jsonl")
+    story = Story(stage=Stage.CONTROL_PLANE, since=0.0, hosts={"a": Host("inspecting", 0.0)})
+    for now in range(3):
+        teller.tell_story(story, now)
+        teller.tell_trouble("a", "is slow")
+    story.hosts["a"] = Host("provisioning", 9.0)
+    teller.tell_story(story, 9)
+    told = [json.loads(line) for line in (tmp_path / "runs/events.jsonl").read_text().splitlines()]
+    assert [event["state"] for event in told if event["who"] == "a"] == ["inspecting", "is slow", "provisioning"]
+    assert [event.get("part") for event in told] == [0.0, None, None, None]
+
+
+def test_findings_are_told_once_whatever_their_figures_until_something_goes_on(tmp_path: Path) -> None:
+    teller = events.Teller(tmp_path / "runs/events.jsonl")
+    for load in (7, 8):
+        teller.tell_findings([Finding("host", f"load {load}", "overload"), Finding("API", "is away")])
+    teller.tell_relief()
+    teller.tell_findings([Finding("host", "load 9", "overload")])
+    told = [json.loads(line)["state"] for line in (tmp_path / "runs/events.jsonl").read_text().splitlines()]
+    assert (told[:2], sorted(told[2:4]), told[4:]) == (["load 7", "is away"], [events.RELIEF] * 2, ["load 9"])
+
+
+def test_what_was_overcome_is_not_to_blame_for_what_comes_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = [Evidence(libvirt_trouble="libvirt is away")]
+    monkeypatch.setattr(diagnosis_evidence, "gather", lambda _installation: seen.pop() if seen else Evidence())
+    monkeypatch.setattr(diagnosis_evidence, "nodes", lambda _installation: [])
+    bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...", ago=900)
+    bench.start()
+    bench.wait_for("host", "libvirt is away")
+    bench.log("API v1.33.5 up", f"Waiting up to 1h0m0s for the cluster at {API} to initialize...")
+    bench.wait_for("host", "gone on")
+    bench.log("failed to initialize the cluster", level="fatal")
+    result = bench.end(6)
+    assert not any("libvirt" in finding for finding in result["diagnosis"])
 
 
 def test_another_watch_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

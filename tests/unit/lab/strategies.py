@@ -80,7 +80,7 @@ SAMPLES: dict[str, Any] = {
     "size": ["16GiB", "20GiB", "512MiB", "16GB"],
     "MAC address": ["52:54:00:00:00:01", "52:54:00:00:00:02", "53:00:00:00:00:01"],
     "MAC prefix": ["52:54:00", "52:54", "02:00:00"],
-    "version": ["stable-4.20", "4.9.3", "4.11.1", "5.0"],
+    "version": ["stable-4.20", "4.9.3", "4.11.1", "stable-5.0"],
     "name": ["ha", "worker-0", "control-plane-1", "api", "printer", "hypervisor"],
 }
 

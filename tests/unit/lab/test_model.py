@@ -311,7 +311,7 @@ def test_totals_by_hypervisor() -> None:
     [
         ("stable-4.20", "stable", (4, 20)),
         ("'4.20.3'", None, (4, 20)),
-        ("'5.0'", None, (5, 0)),
+        ("'5.0.1'", None, (5, 0)),
         ("4.21.0-rc.1", None, (4, 21)),
         ("4.20.0-okd-scos.3", None, (4, 20)),
         ("latest-5.1", "latest", (5, 1)),

@@ -885,14 +885,29 @@ INSTALLATION = [
     (
         "a version without quotes",
         "install: {version: 4.20}",
-        [
-            "lab_spec.install.version: is 4.2, a number; a version is right, such as stable-4.20; if 4.2 or 4.20 was meant, put it in quotes"
-        ],
+        ["lab_spec.install.version: is 4.2, a number; a version is right, such as stable-4.20"],
     ),
     (
         "no version",
         "install: {version: newest}",
         ["lab_spec.install.version: is 'newest'; a release (4.20.3) or a channel (stable-4.20) is right"],
+    ),
+    (
+        "neither release nor channel",
+        "install: {version: '4.19'}",
+        ["lab_spec.install.version: is '4.19'; a release (4.19.3) or a channel (stable-4.19) is right"],
+    ),
+    (
+        "a release with more to it",
+        "install: {version: 4.19.7+x}",
+        ["lab_spec.install.version: is '4.19.7+x'; a release (4.19.7) or a channel (stable-4.19) is right"],
+    ),
+    (
+        "a channel of OKD",
+        "install: {distribution: okd}",
+        [
+            "lab_spec.install.version: is stable-4.20, a channel, and OKD's releases page has none; a release such as 4.20.0-okd-scos.10 is right, or a source that has channels"
+        ],
     ),
     (
         "an arbiter too early",
