@@ -31,9 +31,6 @@ options:
     description: Name of the lab.
     type: str
     required: true
-  cluster:
-    description: Name of the cluster, C(metadata.name) of the install-config. The lab's name by default.
-    type: str
   domain:
     description: The lab's domain, below which C(api) is.
     type: str
@@ -185,7 +182,6 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
-    "cluster": {"type": "str"},
     "domain": {"type": "str", "default": ""},
     "vips": {"type": "dict", "default": {}},
     "nodes": {"type": "list", "elements": "dict", "default": []},
@@ -199,7 +195,7 @@ ARGUMENTS = {
 def installation_from(params: dict[str, Any]) -> Installation:
     return Installation(
         place=Place(params["lab"]),
-        cluster=params["cluster"] or params["lab"],
+        cluster=params["lab"],
         domain=params["domain"],
         api_vips=params["vips"].get("api", []),
         nodes=params["nodes"],

@@ -29,9 +29,6 @@ options:
     description: Name of the lab.
     type: str
     required: true
-  cluster:
-    description: Name of the cluster, C(metadata.name) of its install-config.yaml. The lab's name if it is not given.
-    type: str
   bridges:
     description: The lab's bridges into which the installer plugs the bootstrap VM.
     type: list
@@ -113,7 +110,6 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
-    "cluster": {"type": "str"},
     "bridges": {"type": "list", "elements": "str", "default": []},
     "nodes": {"type": "list", "elements": "dict", "default": []},
     "networks": {"type": "list", "elements": "str", "default": []},
@@ -135,7 +131,7 @@ def source_from(params: dict[str, Any]) -> Source:
         uri=params["libvirt_uri"],
         lab=Lab(
             place=Place(name),
-            cluster=params["cluster"] or name,
+            cluster=name,
             bridges=params["bridges"],
             nodes=params["nodes"],
             bmc_home=Path(params["bmc_home"]),

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 WITH_AGENT = ("inspecting", "preparing", "provisioning")
 """States in which Ironic has started the node from its medium."""
 MADE = ("provisioned", "externally provisioned")
-REFUSED = "401"
+REFUSED = ("401", "429")
+"""The latter where it was refused too often."""
 NODES = "playbooks/nodes.yml repairs it."
 
 
@@ -35,12 +36,13 @@ def service(case: Case) -> Iterator[Finding]:
     if case.evidence.bmc_trouble:
         yield Finding("BMC", case.evidence.bmc_trouble)
     troubles = _bmc_troubles(case)
-    alike = set(troubles.values())
+    found = {name: _of_service(trouble) for name, trouble in troubles.items()}
+    alike = set(found.values())
     if len(troubles) == len(case.evidence.nodes) > 1 and len(alike) == 1:
-        yield Finding("BMC", f"Those of all nodes: {_of_service(alike.pop())}")
+        yield Finding("BMC", f"Those of all nodes: {alike.pop()}")
         return
-    for name, trouble in troubles.items():
-        yield Finding(name, f"Its BMC: {_of_service(trouble)}")
+    for name, said in found.items():
+        yield Finding(name, f"Its BMC: {said}")
 
 
 def _of_service(trouble: str) -> str:

@@ -33,7 +33,7 @@ METAL = (
         f"The certificate of its BMC is not trusted: the install-config must carry the lab's own CA. {BMC}",
     ),
     (
-        r"\b40[13]\b|unauthori[sz]ed|forbidden|authenticat|invalid user|credentials",
+        r"\b(?:40[13]|429)\b|failed logins|unauthori[sz]ed|forbidden|authenticat|invalid user|credentials",
         f"Its BMC refuses the password. {PASSWORDS}",
     ),
     (

@@ -51,9 +51,11 @@ def state_of(run: Run, story: Story, *, completed: bool) -> str:
         return NOTHING
     if run.running:
         return RUNNING
-    if run.exit_code == 0 or completed or (run.ended is None and run.exit_code is None and story.complete):
+    # One that was stopped between two commands has ended well, but not with the last of them.
+    succeeded = run.exit_code == 0 and run.commands[-1:] == (run.current,)
+    if succeeded or completed or (run.ended is None and run.exit_code is None and story.complete):
         return INSTALLED
-    if run.ended is None or run.signal or run.exit_code in (None, ASKED_TO_END):
+    if run.ended is None or run.signal or run.exit_code in (None, 0, ASKED_TO_END):
         return INTERRUPTED
     return FAILED
 
@@ -65,6 +67,8 @@ def words(run: Run, story: Story, state: str) -> str:
         return state if state == INSTALLED else f"{run.current or 'the installer'} runs"
     if run.signal:
         return f"it was killed by {_signal(run.signal)}: the host ran out of memory, or somebody ended it"
+    if state == INTERRUPTED and run.exit_code == 0:
+        return f"it was ended after `{run.current}`"
     if run.exit_code is None:
         return f"it ended without a word while it {doing(story)}: the host went down, or it was killed"
     return of_code(run.exit_code, story, run.version)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._install import usual
@@ -27,6 +28,7 @@ AFTER_BOOTSTRAP = (Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
 BEFORE = set(usual.STAGES) - set(AFTER_BOOTSTRAP)
 """Releases have not all of them."""
 WHOLE = sum(each.seconds for each in usual.STAGES.values())
+DIGITS = re.compile(r"\d+")
 RELIEF = "the installation has gone on since"
 
 
@@ -62,6 +64,7 @@ class Teller:
         self._diary = Diary(path)
         self._told: dict[str, tuple[str, bool]] = {}
         self._states: dict[str, str] = {}
+        self._errors: set[tuple[str, str]] = set()
         self._found: set[tuple[str, str]] = set()
         self._operators: tuple[int, str, int] | None = None
         self._part: float | None = None
@@ -78,6 +81,13 @@ class Teller:
         if said not in self.troubles:
             self.troubles.append(said)
             self.tell(who, what, trouble=True)
+
+    def _tell_error(self, who: str, what: str) -> None:
+        """Some count the seconds until they may be tried again."""
+        said = (who, DIGITS.sub("", what))
+        if said not in self._errors:
+            self._errors.add(said)
+            self.tell_trouble(who, what)
 
     def tell_findings(self, findings: Iterable[Finding]) -> None:
         """Those that have not been told since anything went on."""
@@ -97,7 +107,7 @@ class Teller:
         self._tell_state(INSTALLER, installer(story, now))
         for name, host in story.hosts.items():
             if host.trouble:
-                self.tell_trouble(name, host.trouble)
+                self._tell_error(name, host.trouble)
             elif host.state:
                 self._tell_state(name, host.state)
         if story.stage in (Stage.INITIALIZE, Stage.OPERATORS):

@@ -53,7 +53,7 @@ def _hosts(story: Story, now: float, patience: float) -> Iterator[Suspicion]:
         return
     for name, host in story.hosts.items():
         still, limit = now - host.since, usual.HOSTS.get(host.state)
-        if limit is not None and still > limit * patience:
+        if limit is not None and still > limit * patience and not host.trouble:
             yield Suspicion(name, HOST, f"is {host.state} for {usual.words(still)}", host.since)
         ailing = now - host.troubled_since
         if host.trouble and ailing > usual.TROUBLE * patience:

@@ -211,7 +211,9 @@ def test_bmcs_of_which_none_answers_are_told_together_and_what_metal3_says_of_th
     hosts = {node.name: Host("registering", 0.0, "registration error: Connection refused") for node in nodes}
     answers = [("[Errno 111] Connection refused", "playbooks/bmc.yml repairs it"), ("401: No.", "password is refused")]
     for trouble, advice in answers:
-        evidence = replace(FINE, nodes=nodes, bmcs={node.vm_name: {"trouble": trouble} for node in nodes})
+        of_others = "429: Too many failed logins." if trouble.startswith("401") else trouble
+        bmcs = {node.vm_name: {"trouble": said} for node, said in zip(nodes, (trouble, of_others))}
+        evidence = replace(FINE, nodes=nodes, bmcs=bmcs)
         [said] = told(Stage.CONTROL_PLANE, evidence, hosts=hosts)
         assert said.startswith("BMC: Those of all nodes: ")
         assert advice in said
@@ -251,6 +253,7 @@ def test_operators() -> None:
         ("Could not inspect: timeout reached while inspecting the node", "never reached Ironic"),
         ("Timeout reached while waiting for callback for node x", "never reached Ironic"),
         ("Failed to get power state: HTTP 401 Unauthorized", "refuses the password"),
+        ("HTTP GET /x returned code 429. There were too many failed logins; try again in 4 s.", "refuses the password"),
         ("certificate verify failed: unable to get local issuer certificate", "is not trusted"),
         ("No suitable device was found for deployment using these hints {'serial': 'x'}", "None of its disks fits"),
         ("Unable to connect to https://192.168.126.1:8000: Connection refused", "is not reached from inside"),

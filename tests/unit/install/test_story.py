@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._install import endings, log, terraform
 from ansible_collections.nometal.ipi.plugins.module_utils._install.operators import Operators
+from ansible_collections.nometal.ipi.plugins.module_utils._install.run import Run
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage, begun_by
 from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story, told
 
@@ -292,9 +292,9 @@ def test_a_new_cluster_has_nothing_of_the_former() -> None:
     assert story.stage is Stage.INFRASTRUCTURE
 
 
-def run(**others: Any) -> Any:
-    noted = {"there": True, "running": False, "orphan": False, "current": "create cluster", "version": "4.20.3"}
-    return SimpleNamespace(**{"ended": 1.0, "exit_code": None, "signal": None, **noted, **others})
+def run(**others: Any) -> Run:
+    noted = {"there": True, "commands": ("create cluster",), "current": "create cluster", "version": "4.20.3"}
+    return Run(**{"ended": 1.0, **noted, **others})
 
 
 @pytest.mark.parametrize(
@@ -307,10 +307,11 @@ def run(**others: Any) -> Any:
         (run(ended=None), False, "interrupted"),
         (run(signal=9), False, "interrupted"),
         (run(exit_code=8), False, "interrupted"),
+        (run(exit_code=0, commands=("create cluster", "wait-for install-complete")), False, "interrupted"),
         *((run(exit_code=code), False, "failed") for code in (1, 3, 4, 5, 6, 7, 2)),
     ],
 )
-def test_endings(noted: Any, completed: bool, state: str) -> None:
+def test_endings(noted: Run, completed: bool, state: str) -> None:
     assert endings.state_of(noted, Story(), completed=completed) == state
     assert endings.words(noted, Story(), state)
 

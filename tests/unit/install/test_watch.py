@@ -298,6 +298,14 @@ def test_a_trouble_stands_until_the_state_has_changed(tmp_path: Path) -> None:
     assert [event.get("part") for event in told] == [0.0, None, None, None]
 
 
+def test_an_error_that_counts_seconds_is_told_once(tmp_path: Path) -> None:
+    teller = events.Teller(tmp_path / "runs/events.jsonl")
+    for seconds in (9, 8, 7):
+        trouble = f"registration error: code 429. Try again in {seconds} s."
+        teller.tell_story(Story(stage=Stage.CONTROL_PLANE, hosts={"a": Host("registering", 0.0, trouble)}), 0)
+    assert teller.troubles == ["a: registration error: code 429. Try again in 9 s."]
+
+
 def test_findings_are_told_once_whatever_their_figures_until_something_goes_on(tmp_path: Path) -> None:
     teller = events.Teller(tmp_path / "runs/events.jsonl")
     for load in (7, 8):
