@@ -64,14 +64,14 @@ def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
 
 
 def settled(host: LabHost) -> Snapshot:
+    """But for the note that a BMC makes of a VM when it first starts it."""
     host.run("for pool in $(virsh pool-list --name); do virsh pool-refresh $pool; done")
+    notes = "virsh metadata $vm urn:nometal:ipi:bmc --remove --config"
+    host.run(f"for vm in $(virsh list --all --name); do {notes}; done", check=False)
     return snapshot.take(host)
 
 
 def changes(host: LabHost, before: Snapshot) -> str:
-    """But for the note that a BMC makes of a VM when it first starts it."""
-    notes = "virsh metadata $vm urn:nometal:ipi:bmc --remove --config"
-    host.run(f"for vm in $(virsh list --all --name); do {notes}; done", check=False)
     deadline = time.monotonic() + 15
     while (told := settled(host).diff(before, without=ASIDE)) and time.monotonic() < deadline:
         time.sleep(1)
@@ -112,6 +112,19 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
     assert went_well(removed), ending(removed.stdout)
     assert changes(host, before) == ""
     assert went_well(lab.remove_cluster(), changed="0")
+
+
+def test_what_is_missing_is_told_before_anything_begins(host: LabHost, lab: InstallLab) -> None:
+    before = settled(host)
+    refused = lab.install(pull_secret_file="/nowhere/pull-secret.json")
+    assert refused.returncode != 0
+    assert "lab_spec.install.pull_secret_file names /nowhere/pull-secret.json" in " ".join(refused.stdout.split())
+    host.run("systemctl stop nometal-bmc-lab.service")
+    refused = lab.install()
+    host.run("systemctl start nometal-bmc-lab.service")
+    assert refused.returncode != 0
+    assert "playbooks/bmc.yml repairs the service of the BMCs" in " ".join(refused.stdout.split())
+    assert changes(host, before) == ""
 
 
 @pytest.mark.parametrize("version", ["stable-4.14", "stable-4.22"])
