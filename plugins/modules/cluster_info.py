@@ -11,6 +11,7 @@ version_added: 0.1.0
 description:
   - Tells from what lies on the host whether a lab has a cluster, or an installation that runs or has failed, and where
     its files are. Nothing is asked of the cluster itself, and nothing secret is returned.
+  - If the lab's nodes are given, it also tells which of them are switched off, as they are after a reboot of the host.
 author:
   - nometal.ipi contributors (@nometal)
 options:
@@ -18,6 +19,11 @@ options:
     description: Name of the lab.
     type: str
     required: true
+  nodes:
+    description: The lab's nodes on this host, as the lab model lists them.
+    type: list
+    elements: dict
+    default: []
 attributes:
   check_mode:
     support: full
@@ -28,6 +34,7 @@ EXAMPLES = r"""
 - name: Look at the cluster of a lab
   nometal.ipi.cluster_info:
     lab: demo
+    nodes: "{{ lab.nodes }}"
   register: demo_cluster
 
 - name: Ask it which nodes it has
@@ -71,27 +78,40 @@ password_file:
   returned: success
   type: str
   sample: /var/lib/nometal/install/demo/cluster/auth/kubeadmin-password
+"off":
+  description:
+    - Names of those nodes of the cluster whose VMs are switched off. Nodes of which the installer is not told are left
+      out. Empty without O(nodes), and if libvirt does not answer.
+  returned: success
+  type: list
+  elements: str
+  sample: []
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import run
+from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_evidence, run
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._install.watch import Watch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
-ARGUMENTS = {"lab": {"type": "str", "required": True}}
+ARGUMENTS = {
+    "lab": {"type": "str", "required": True},
+    "nodes": {"type": "list", "elements": "dict", "default": []},
+}
 
 
-def info(place: Place) -> dict[str, Any]:
+def info(place: Place, nodes: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     seen = Watch(Installation(place)).glance()
     return {
         "changed": False,
@@ -101,7 +121,16 @@ def info(place: Place) -> dict[str, Any]:
         "directory": str(place.assets),
         "kubeconfig": path_of(place.kubeconfig),
         "password_file": path_of(place.password),
+        "off": off(place, [node for node in nodes if node.get("installer")]),
     }
+
+
+def off(place: Place, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What libvirt does not tell, for whatever reason, is not known; all else is."""
+    with suppress(Exception):
+        seen = diagnosis_evidence.nodes(Installation(place, nodes=nodes)) if nodes else []
+        return [node.name for node in seen if node.is_off]
+    return []
 
 
 def path_of(file: Path) -> str:
@@ -111,7 +140,7 @@ def path_of(file: Path) -> str:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        module.exit_json(**info(Place(module.params["lab"])))
+        module.exit_json(**info(Place(module.params["lab"]), module.params["nodes"]))
     except OperatorError as error:
         module.fail_json(msg=str(error))
 

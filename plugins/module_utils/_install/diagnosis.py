@@ -91,7 +91,8 @@ def _filtered(case: Case, port: int) -> bool:
 
 def libvirt(case: Case) -> Iterator[Finding]:
     if case.evidence.libvirt_trouble:
-        yield Finding(HOST, case.evidence.libvirt_trouble)
+        said = case.evidence.libvirt_trouble.rstrip(".")
+        yield Finding(HOST, f"libvirt does not answer: {said}; see `systemctl status libvirtd`, or virtqemud.")
 
 
 def names(case: Case) -> Iterator[Finding]:
@@ -177,6 +178,9 @@ def _is_refused(trouble: str) -> bool:
 
 def _api_advice(case: Case, vip: str, trouble: str) -> str:
     seen = case.evidence.bootstrap
+    off = diagnosis_of_nodes.switched_off(case.story, case.evidence.nodes)
+    if off:
+        return f"Control plane nodes hold the address by now: {off}"
     if case.story.stage not in NEEDS_BOOTSTRAP:
         return "Control plane nodes hold the address by now: see their consoles."
     if not _is_refused(trouble) and vip in case.evidence.host.api_macs:
@@ -203,6 +207,6 @@ BEFORE_THE_BOOTSTRAP_VM: tuple[Callable[[Case], Iterator[Finding]], ...] = (libv
 """Nothing else is needed until then."""
 JUDGES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     *(*BEFORE_THE_BOOTSTRAP_VM, filters, names, bootstrap, api),
-    *(diagnosis_of_nodes.service, diagnosis_of_nodes.metal, diagnosis_of_nodes.machines),
+    *(diagnosis_of_nodes.power, diagnosis_of_nodes.service, diagnosis_of_nodes.metal, diagnosis_of_nodes.machines),
     operators,
 )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import pack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Callable
 
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_cluster import MetalHost
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
+
+ANSWER_SECONDS = 30.0
+WAITING = "waits for libvirt at"
 
 
 @dataclass(frozen=True)
@@ -81,22 +86,46 @@ def gather(installation: Installation) -> Evidence:
 
 def nodes(installation: Installation) -> list[Node]:
     """Of a libvirt that is being restarted there is nothing to be seen."""
-    with suppress(OperatorError), connect(installation.libvirt_uri) as connection:
-        return diagnosis_nodes.look(connection, installation.nodes)
+    with suppress(OperatorError):
+        return list(_asked(installation.libvirt_uri, lambda there: diagnosis_nodes.look(there, installation.nodes)))
     return []
 
 
 def _of_libvirt(installation: Installation) -> dict[str, Any]:
+    def look(connection: Any) -> dict[str, Any]:
+        found = diagnosis_nodes.look(connection, installation.nodes)
+        return {
+            "nodes": found,
+            "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found},
+            "bootstrap": diagnosis_bootstrap.look(connection, installation.place, installation.cluster),
+        }
+
     try:
-        with connect(installation.libvirt_uri) as connection:
-            found = diagnosis_nodes.look(connection, installation.nodes)
-            return {
-                "nodes": found,
-                "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found},
-                "bootstrap": diagnosis_bootstrap.look(connection, installation.place, installation.cluster),
-            }
+        return dict(_asked(installation.libvirt_uri, look))
     except OperatorError as error:
         return {"libvirt_trouble": str(error)}
+
+
+def _asked(uri: str, look: Callable[[Any], Any]) -> Any:
+    """A libvirt that hangs lets callers wait without end. Who waits for it is left behind, and nobody joins in."""
+    answers: list[Any] = []
+
+    def ask() -> None:
+        try:
+            with connect(uri) as connection:
+                answers.append(look(connection))
+        except Exception as error:  # it is raised below
+            answers.append(error)
+
+    if not any(thread.name == f"{WAITING} {uri}" for thread in threading.enumerate()):
+        thread = threading.Thread(target=ask, name=f"{WAITING} {uri}", daemon=True)
+        thread.start()
+        thread.join(ANSWER_SECONDS)
+    if not answers:
+        raise OperatorError(f"{uri} has said nothing for {ANSWER_SECONDS:.0f} seconds.")
+    if isinstance(answers[0], Exception):
+        raise answers[0]
+    return answers[0]
 
 
 def _bmcs(installation: Installation) -> tuple[dict[str, dict[str, Any]], str]:

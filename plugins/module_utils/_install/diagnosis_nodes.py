@@ -32,7 +32,8 @@ START_TIME = 19
 SENT = 5
 """Packets, as the VM sees it, among the figures that libvirt gives for a card."""
 CONSOLE_LINES = 3
-STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "off", 6: "crashed", 7: "suspended"}
+OFF = "off"
+STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: OFF, 6: "crashed", 7: "suspended"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Node:
     macs: Sequence[str] = ()
     console: str = ""
     """The file that holds what it says."""
+
+    @property
+    def is_off(self) -> bool:
+        return self.state == OFF
 
     @property
     def is_silent(self) -> bool:

@@ -16,13 +16,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_wor
     of_console,
     of_metal,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.events import INSTALLER
+from ansible_collections.nometal.ipi.plugins.module_utils._install.events import CONTROL_PLANE, INSTALLER
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
 
 WITH_AGENT = ("inspecting", "preparing", "provisioning")
 """States in which Ironic has started the node from its medium."""
@@ -30,6 +31,24 @@ MADE = ("provisioned", "externally provisioned")
 REFUSED = ("401", "429")
 """The latter where it was refused too often."""
 NODES = "playbooks/nodes.yml repairs it."
+
+
+def switched_off(story: Story, nodes: Iterable[Node]) -> str:
+    """Which control plane nodes are, and what to do. Until bootstrapping is over they are switched all the time."""
+    off = [node for node in nodes if node.is_off and node.name in story.control_plane]
+    if not off or not (story.bootstrap_complete or story.bootstrap_destroyed):
+        return ""
+    names, commands = ", ".join(node.name for node in off), "; ".join(f"virsh start {node.vm_name}" for node in off)
+    verb, them, their = ("is", "it", "its BMC") if len(off) == 1 else ("are", "them", "their BMCs")
+    why = f"the cluster cannot come up without {them}"
+    return f"{names} {verb} switched off, and {why}: switch {them} on with `{commands}` on the host, or by {their}."
+
+
+def power(case: Case) -> Iterator[Finding]:
+    """What is said of an API that does not answer says it, too."""
+    said = switched_off(case.story, case.evidence.nodes)
+    if said and not any(case.evidence.host.api.values()):
+        yield Finding(CONTROL_PLANE, said)
 
 
 def service(case: Case) -> Iterator[Finding]:

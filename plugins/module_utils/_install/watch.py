@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     bundle_secrets,
     diagnosis,
     diagnosis_evidence,
+    diagnosis_of_nodes,
     endings,
     power_cycle,
     run,
@@ -70,7 +71,7 @@ class Watch:
 
     def follow(self) -> dict[str, Any]:
         """Until it ends."""
-        self._teller = Teller(self.installation.place.events)
+        self._teller = Teller(self.installation.place.events, run.read(self.installation.place).started)
         self._began = time.time()
         while True:
             # In this order: after its end come no entries that would be missed.
@@ -105,7 +106,7 @@ class Watch:
     def _look_for_standstill(self, seen: Run) -> None:
         now = time.time()
         if now - self._looked_at_nodes > LOOK_AT_NODES * self._haste:
-            self._looked_at_nodes, self._nodes = now, diagnosis_evidence.nodes(self.installation)
+            self._look_at_nodes(now)
         found = stalls.suspicions(self.story, self._nodes, now, self.patience)
         new = [each for each in found if self._is_to_be_asked((each.who, each.kind, each.since), now)]
         for suspicion in new:
@@ -114,6 +115,11 @@ class Watch:
                 self._power_cycle(suspicion.who, seen)
         if new:
             self._diagnose({suspicion.who for suspicion in found}, late=True)
+
+    def _look_at_nodes(self, now: float) -> None:
+        self._looked_at_nodes, self._nodes = now, diagnosis_evidence.nodes(self.installation)
+        if self._nodes:
+            self._teller.tell_off(diagnosis_of_nodes.switched_off(self.story, self._nodes))
 
     def _forget_what_was_overcome(self) -> None:
         if self.diagnosis and self.story.changed > self._diagnosed_at:

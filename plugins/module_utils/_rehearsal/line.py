@@ -56,21 +56,26 @@ class Line:
 class Diary:
     """The events file that the live view reads, a line for each change."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, since: float | None = None) -> None:
+        """Since: from when on time is counted, in seconds since the epoch; otherwise from now on."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("w", encoding="utf-8")
-        self._began = time.monotonic()
+        self._began = time.monotonic() - (0.0 if since is None else max(time.time() - since, 0.0))
         self._changes: list[tuple[float, str, str]] = []
 
     @property
     def seconds(self) -> float:
         return round(time.monotonic() - self._began, 1)
 
-    def note(self, who: str, state: str, *, trouble: bool = False, part: float | None = None) -> None:
+    def note(
+        self, who: str, state: str, *, trouble: bool = False, part: float | None = None, at: float | None = None
+    ) -> None:
+        """At: for what has been so before, as seconds of this diary."""
+        seconds = self.seconds if at is None else round(max(at, 0.0), 1)
         if not trouble:
-            self._changes.append((self.seconds, who, state))
+            self._changes.append((seconds, who, state))
         more = {**({"trouble": True} if trouble else {}), **({} if part is None else {"part": part})}
-        entry = {"at": self.seconds, "who": who, "state": state, **more}
+        entry = {"at": seconds, "who": who, "state": state, **more}
         self._file.write(json.dumps(entry) + "\n")
         self._file.flush()
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import place
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_evidence, place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
 from ansible_collections.nometal.ipi.plugins.modules import cluster_info
 
 LOGS = Path(__file__).with_name("logs")
@@ -60,3 +63,34 @@ def test_one_that_runs(lab: place.Place) -> None:
     with lab.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert cluster_info.info(lab)["state"] == "running"
+
+
+NODES = [
+    {"name": "master-0", "vm_name": "demo-master-0", "installer": True},
+    {"name": "worker-0", "vm_name": "demo-worker-0", "installer": True},
+    {"name": "spare-0", "vm_name": "demo-spare-0", "installer": False},
+]
+
+
+def test_nodes_that_are_switched_off(lab: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = {"master-0": "off", "worker-0": "running", "spare-0": "off"}
+
+    def look(_connection: Any, nodes: Any) -> list[Node]:
+        return [Node(node["name"], node["vm_name"], states[node["name"]]) for node in nodes]
+
+    monkeypatch.setattr(diagnosis_evidence, "connect", lambda _uri: nullcontext())
+    monkeypatch.setattr(diagnosis_evidence.diagnosis_nodes, "look", look)
+    assert cluster_info.info(lab, NODES)["off"] == ["master-0"]
+    assert cluster_info.info(lab)["off"] == []
+
+
+@pytest.mark.parametrize("error", [OperatorError("libvirt is away"), AttributeError("lxml is away")])
+def test_a_libvirt_that_is_away_hides_nothing_else(
+    lab: place.Place, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def connect(_uri: str) -> Any:
+        raise error
+
+    monkeypatch.setattr(diagnosis_evidence, "connect", connect)
+    told = cluster_info.info(lab, NODES)
+    assert (told["state"], told["off"]) == ("nothing", [])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +14,23 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     diagnosis,
     diagnosis_cluster,
+    diagnosis_evidence,
     diagnosis_host,
     diagnosis_words,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_bootstrap import Bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_cluster import MetalHost
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence, Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_host import HostSeen
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._install.operators import Operators
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 VIP = "192.168.126.2"
@@ -81,7 +86,9 @@ def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
     gone = replace(FINE, bootstrap=Bootstrap())
     assert told(Stage.INITIALIZE, gone) == []
     assert told(Stage.INFRASTRUCTURE, gone) == []
-    assert told(Stage.CONTROL_PLANE, replace(gone, libvirt_trouble="libvirt is away")) == ["host: libvirt is away"]
+    assert told(Stage.CONTROL_PLANE, replace(gone, libvirt_trouble="It is away.")) == [
+        "host: libvirt does not answer: It is away; see `systemctl status libvirtd`, or virtqemud."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +108,61 @@ def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
 )
 def test_the_host(others: dict[str, Any], said: str) -> None:
     assert said in told_of_host(**others)
+
+
+def masters(*states: str) -> list[Node]:
+    return [Node(f"master-{n}", f"demo-master-{n}", state) for n, state in enumerate(states)]
+
+
+AFTER: dict[str, Any] = {
+    "control_plane": ["master-0", "master-1"],
+    "bootstrap_complete": True,
+    "bootstrap_destroyed": True,
+}
+
+
+@pytest.mark.parametrize("stage", [Stage.API, Stage.INITIALIZE])
+def test_an_api_that_does_not_answer_for_its_nodes_are_switched_off(stage: Stage) -> None:
+    silent = replace(FINE, host=replace(HOST, api={VIP: "No route to host"}), nodes=[*masters("off", "off"), NODE])
+    [said] = told(stage, silent, **AFTER)
+    assert said.startswith(f"API: {VIP} does not answer on port 6443: No route to host.")
+    assert "master-0, master-1 are switched off, and the cluster cannot come up without them" in said
+    assert "`virsh start demo-master-0; virsh start demo-master-1`" in said
+    assert "consoles" not in said
+
+
+def test_an_api_whose_nodes_are_on_has_its_cause_on_their_consoles() -> None:
+    silent = replace(FINE, host=replace(HOST, api={VIP: "No route to host"}), nodes=masters("running", "running"))
+    assert "see their consoles" in " ".join(told(Stage.INITIALIZE, silent, **AFTER))
+
+
+def test_a_node_that_is_off_is_told_also_where_the_others_answer() -> None:
+    [said] = told(Stage.OPERATORS, replace(FINE, nodes=masters("running", "off")), **AFTER)
+    assert said.startswith("control plane: master-1 is switched off, and the cluster cannot come up without it")
+
+
+def test_nodes_are_off_as_long_as_they_are_being_installed_and_workers_may_be() -> None:
+    off = replace(FINE, nodes=masters("off", "off"))
+    assert told(Stage.BOOTSTRAP, off, control_plane=["master-0", "master-1"]) == []
+    assert told(Stage.INITIALIZE, replace(FINE, nodes=[replace(NODE, state="off")]), **AFTER) == []
+
+
+def test_a_libvirt_that_hangs_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, asked = threading.Event(), []
+
+    @contextmanager
+    def connect(uri: str) -> Iterator[None]:
+        asked.append(uri)
+        answer.wait(30)
+        yield
+
+    monkeypatch.setattr(diagnosis_evidence, "connect", connect)
+    monkeypatch.setattr(diagnosis_evidence, "ANSWER_SECONDS", 0.1)
+    lab = Installation(Place("demo"), bmc_home=str(tmp_path), libvirt_uri="hangs:///")
+    assert diagnosis_evidence.nodes(lab) == []
+    assert "hangs:/// has said nothing" in diagnosis_evidence.gather(lab).libvirt_trouble
+    assert len(asked) == 1, "one waits for it"
+    answer.set()
 
 
 def test_load_does_not_matter_where_nothing_took_long() -> None:

@@ -86,6 +86,10 @@ class Bench:
         lines = self.place.events.read_text().splitlines()
         return [(event["who"], event["state"]) for event in map(json.loads, lines)]
 
+    def times(self, who: str) -> list[float]:
+        events = map(json.loads, self.place.events.read_text().splitlines())
+        return [event["at"] for event in events if event["who"] == who]
+
     def wait_for(self, who: str, words: str) -> None:
         deadline = time.monotonic() + SECONDS
         while not any(name == who and words in state for name, state in self.told()):
@@ -216,6 +220,60 @@ def test_who_comes_later_is_told_where_it_stands_and_not_how_it_came_there(bench
     bench.end(8)
 
 
+def test_times_count_from_when_the_installer_began(bench: Bench) -> None:
+    bench.note(started=time.time() - 2400)
+    bench.log("Creating infrastructure resources...", ago=2300)
+    bench.log("  Waiting for baremetal control plane to provision...", ago=1200)
+    bench.log("  baremetalhost: control-plane-0: inspecting", ago=600)
+    bench.start()
+    bench.wait_for("control-plane-0", "inspecting")
+    bench.log("Waiting up to 1h0m0s for bootstrapping to complete...", ago=30)
+    bench.wait_for("installer", "waits for bootstrapping")
+    assert bench.times("installer") == pytest.approx([1200, 2370], abs=3)
+    assert bench.times("control-plane-0") == pytest.approx([1800], abs=3)
+    result = bench.end(8)
+    assert result["state"] == "interrupted"
+    assert bench.times("installer")[-1] == pytest.approx(2400, abs=5), "that is told of now"
+
+
+def test_what_was_before_the_installer_began_was_so_from_its_beginning(bench: Bench) -> None:
+    bench.log(f"Waiting up to 1h0m0s for the cluster at {API} to initialize...", ago=600)
+    bench.start()
+    bench.wait_for("installer", "initialize")
+    assert bench.times("installer") == [0.0]
+    bench.end(8)
+
+
+def test_a_control_plane_that_is_off_after_bootstrapping_is_told_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = {"control-plane-0": "off", "control-plane-1": "off", "control-plane-2": "running"}
+    monkeypatch.setattr(
+        diagnosis_evidence, "nodes", lambda _lab: [Node(name, f"demo-{name}", now) for name, now in state.items()]
+    )
+    monkeypatch.setattr(watch, "LOOK_AT_NODES", 0.01)
+    bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...")
+    bench.start()
+    bench.wait_for("installer", "waits for the API")
+    time.sleep(0.3)
+    assert not [who for who, _state in bench.told() if who == "control plane"]
+    bench.log(f"Waiting up to 1h0m0s for the cluster at {API} to initialize...")
+    bench.wait_for("control plane", "control-plane-0, control-plane-1 are switched off")
+    time.sleep(0.3)
+    state.update(dict.fromkeys(state, "running"))
+    bench.wait_for("control plane", events.ON_AGAIN)
+    state["control-plane-0"] = state["control-plane-1"] = "off"
+    time.sleep(0.3)
+    result = bench.end(8)
+    told = [state for who, state in bench.told() if who == "control plane"]
+    words = (
+        "control-plane-0, control-plane-1 are switched off, and the cluster cannot come up without them: switch them "
+        "on with `virsh start demo-control-plane-0; virsh start demo-control-plane-1` on the host, or by their BMCs."
+    )
+    assert told == [words, events.ON_AGAIN, words]
+    assert result["troubles"][:-1] == [f"control plane: {words}"]
+
+
 def test_a_standstill_is_noticed_and_looked_into_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
@@ -231,7 +289,9 @@ def test_a_standstill_is_noticed_and_looked_into_once(bench: Bench, monkeypatch:
     bench.log("Still waiting for the Kubernetes API: EOF", level="debug")
     bench.wait_for("installer", "nothing has changed for 15 min")
     result = bench.end(8)
-    assert result["diagnosis"] == ["host: libvirt is away"]
+    assert result["diagnosis"] == [
+        "host: libvirt does not answer: libvirt is away; see `systemctl status libvirtd`, or virtqemud."
+    ]
     assert len(looks) == 1
 
 
