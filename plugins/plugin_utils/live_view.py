@@ -113,9 +113,7 @@ def table(standing: Sequence[Event], elapsed: float, width: int, height: int) ->
     shown, others = _divided(standing, room)
     names = min(max((_cells(event.who) for event in shown), default=0), width // 3)
     head = [_row(names, *TABLE_HEAD)] if standing and room > len(standing) else []
-    rows = [
-        Row(_row(names, event.who, clock(event.at), event.gauge + event.words), event.trouble) for event in shown
-    ]
+    rows = [Row(_row(names, event.who, clock(event.at), event.gauge + event.words), event.trouble) for event in shown]
     texts = [Row(text) for text in head] + rows + [Row(text) for text in _summary(others, room)]
     return [Row(_fit(row.text, width), row.trouble) for row in [*texts, Row(f"elapsed {clock(elapsed, digits=0)}")]]
 
