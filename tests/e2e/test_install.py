@@ -173,10 +173,10 @@ def judge_bundle(host: LabHost, told: str) -> None:
     assert secrets_in(told + unpacked) == []
 
 
-def test_killed_it_goes_on(host: LabHost, lab: InstallLab) -> None:
+def test_killed_it_is_followed_again_and_goes_on(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
     before = settled(host)
     lab.scenario(hang={"stage": "bootstrap"})
-    controller = start(lab)
+    controller = start(lab, tmp_path / "first")
     wait_until_told(host, lab, "waits for bootstrapping")
     assert secrets_in(command_lines(host)) == []
     for process in (*processes.descendants(controller.pid), controller.pid):
@@ -185,20 +185,26 @@ def test_killed_it_goes_on(host: LabHost, lab: InstallLab) -> None:
     host.run("pkill -KILL -f '[a]nsible'", check=False)
     assert installer(host), "the installer has ended with its controller"
 
+    lab.scenario(hang={"stage": "initialize"})
+    controller = start(lab, tmp_path / "second")
+    wait_until_told(host, lab, "waits for the cluster to initialize")
     host.run(["pkill", "-KILL", "-f", "[c]luster --dir /var/lib/nometal/install"])
+    assert controller.wait(120) != 0
+    assert "The installer is running." in (tmp_path / "second").read_text()
+
     lab.scenario()
     done = lab.install()
     assert went_well(done), ending(done.stdout)
     assert "The installer was killed (SIGKILL)" in done.stdout
-
     removed = lab.remove_cluster()
     assert went_well(removed), ending(removed.stdout)
     assert changes(host, before) == ""
 
 
-def start(lab: InstallLab) -> subprocess.Popen[bytes]:
+def start(lab: InstallLab, output: Path) -> subprocess.Popen[bytes]:
     install = checkout.command("install", lab.inventory())
-    return subprocess.Popen(install, cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    with output.open("wb") as file:
+        return subprocess.Popen(install, cwd=checkout.ROOT, stdout=file, stdin=subprocess.DEVNULL)
 
 
 def wait_until_told(host: LabHost, lab: InstallLab, words: str) -> None:
@@ -225,7 +231,7 @@ def test_two_labs_at_once_and_one_is_removed(tmp_path: Path) -> None:
         for each in (lab, other):
             each.make()
             each.scenario(hang={"stage": "bootstrap"})
-        runs = [start(each) for each in (lab, other)]
+        runs = [start(each, tmp_path / each.name) for each in (lab, other)]
         for each in (lab, other):
             wait_until_told(host, each, "waits for bootstrapping")
         removed = lab.remove_cluster()
