@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +30,7 @@ class TakenOver(BaseException):
 def alone(lock: Path) -> Iterator[None]:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a+", encoding="ascii") as file:
-        _take(file)
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        _take(file, lock)
         signal.signal(signal.SIGTERM, _taken_over)
         yield
 
@@ -41,23 +39,17 @@ def _taken_over(_number: int, _frame: Any) -> None:
     raise TakenOver
 
 
-def _take(lock: TextIO) -> None:
+def _take(file: TextIO, lock: Path) -> None:
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
         try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _ask_to_end(lock)
+            holders = list(running.holders(lock))
         if time.monotonic() > deadline:
-            raise OperatorError(f"Another watch of this lab does not end, process {_holder(lock)}: end it.")
+            pids = ", ".join(map(str, holders))
+            raise OperatorError(f"Another watch of this lab does not end, process {pids}: end it.")
+        for pid in holders:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         time.sleep(0.1)
-
-
-def _ask_to_end(lock: TextIO) -> None:
-    with suppress(ProcessLookupError, ValueError):
-        os.kill(int(_holder(lock)), signal.SIGTERM)
-
-
-def _holder(lock: TextIO) -> str:
-    lock.seek(0)
-    return lock.read().strip()

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 
 try:
@@ -47,5 +48,5 @@ def cycle(connection: Any, vm_name: str, name: str, cycled: Cycled) -> str:
     try:
         connection.lookupByName(vm_name).reset(0)
     except libvirt.libvirtError as error:
-        return f"hangs, and libvirt does not reset it: {error}"
+        raise OperatorError(f"hangs, and libvirt does not reset it: {error}") from error
     return "hung at power-on, and was reset. It will not be again in this run"

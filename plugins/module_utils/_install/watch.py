@@ -145,7 +145,8 @@ class Watch:
             with connect(self.installation.libvirt_uri) as connection:
                 done = power_cycle.cycle(connection, vm_name, name, record)
         except OperatorError as error:
-            done = str(error)
+            self._teller.tell_trouble(name, str(error))
+            return
         if done:
             self.cycled.append(name)
             self._teller.tell_trouble(name, done)
