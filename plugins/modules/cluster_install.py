@@ -244,16 +244,19 @@ def lab_from(params: dict[str, Any]) -> Lab:
 
 
 def name_in(params: dict[str, Any]) -> str:
-    """It becomes the name of a directory."""
+    """It becomes the name of a directory, and the installer's things on the host are known by it."""
     try:
-        return cluster_name(params["lab"])
+        name = cluster_name(params["lab"])
     except ValueError as error:
         raise OperatorError(f"lab {error}.") from error
+    called = params["config"].get("metadata", {}).get("name", name)
+    if called != name:
+        raise OperatorError(f"config.metadata.name is {called}: the name of the lab is right, {name}.")
+    return name
 
 
 def wanted_from(params: dict[str, Any]) -> Wanted:
     return Wanted(
-        cluster=params["config"].get("metadata", {}).get("name") or params["lab"],
         bridges=tuple(params["bridges"]),
         nodes=params["nodes"],
         bmc_home=Path(params["bmc_home"]),

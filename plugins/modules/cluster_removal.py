@@ -133,7 +133,6 @@ def lab_from(params: dict[str, Any]) -> Lab:
         raise OperatorError(f"lab {error}.") from error
     return Lab(
         place=Place(name),
-        cluster=name,
         bridges=params["bridges"],
         nodes=[] if params["keep_nodes"] else params["nodes"],
         bmc_home=Path(params["bmc_home"]),

@@ -197,7 +197,6 @@ ARGUMENTS = {
 def installation_from(params: dict[str, Any]) -> Installation:
     return Installation(
         place=Place(params["lab"]),
-        cluster=params["lab"],
         domain=params["domain"],
         api_vips=params["vips"].get("api", []),
         nodes=params["nodes"],

@@ -131,7 +131,6 @@ def source_from(params: dict[str, Any]) -> Source:
         uri=params["libvirt_uri"],
         lab=Lab(
             place=Place(name),
-            cluster=name,
             bridges=params["bridges"],
             nodes=params["nodes"],
             bmc_home=Path(params["bmc_home"]),

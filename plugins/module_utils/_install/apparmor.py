@@ -30,11 +30,11 @@ MAY_BE_MISSING = f"include if exists <{LOCAL.relative_to('/etc/apparmor.d')}>"
 RULE = '  "{pools}/{base}-?????-bootstrap/*" rwk,'
 
 
-def allow(place: Place, cluster: str) -> None:
+def allow(place: Place) -> None:
     """For VMs that start from now on. Nothing where AppArmor has no rules for VMs."""
     if not OF_VMS.exists():
         return
-    rule = RULE.format(pools=POOLS, base=infra.base_of(cluster)) + _mark(place)
+    rule = RULE.format(pools=POOLS, base=infra.base_of(place.lab)) + _mark(place)
     with _alone():
         files.write_whole(LOCAL, "".join([*_others(place), f"{rule}\n"]), 0o644)
 

@@ -105,7 +105,7 @@ def _overview(connection: Any, _source: Source) -> dict[str, Content]:
 
 def _own_bootstraps(connection: Any, source: Source) -> list[str]:
     lab = source.lab
-    return leftovers.names(connection, lab.place, lab.cluster, lab.bridges)
+    return leftovers.names(connection, lab.place, lab.bridges)
 
 
 def _bootstrap(connection: Any, source: Source) -> dict[str, Content]:

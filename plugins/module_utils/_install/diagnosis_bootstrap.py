@@ -43,8 +43,8 @@ class Bootstrap:
     """Seconds without a word on its console; None: that is not kept, as before 4.22."""
 
 
-def look(connection: Any, place: Place, cluster: str) -> Bootstrap:
-    domain = _domain(connection, place, cluster)
+def look(connection: Any, place: Place) -> Bootstrap:
+    domain = _domain(connection, place)
     if domain is None:
         return Bootstrap()
     try:
@@ -65,9 +65,9 @@ def look(connection: Any, place: Place, cluster: str) -> Bootstrap:
     )
 
 
-def _domain(connection: Any, place: Place, cluster: str) -> Any:
+def _domain(connection: Any, place: Place) -> Any:
     known = {infra.bootstrap_of(infra_id) for infra_id in infra.ids_of(place)}
-    pattern = infra.pattern_of(cluster)
+    pattern = infra.pattern_of(place.lab)
     there = {domain.name(): domain for domain in connection.listAllDomains()}
     own = [name for name in there if (name in known if known else pattern.fullmatch(name))]
     return there[own[0]] if len(own) == 1 else None

@@ -41,7 +41,6 @@ class Installation:
     """What is installed, and what there is to look at it with."""
 
     place: Place
-    cluster: str = ""
     domain: str = ""
     api_vips: Sequence[str] = ()
     nodes: Sequence[Mapping[str, Any]] = ()
@@ -97,7 +96,7 @@ def _of_libvirt(installation: Installation) -> dict[str, Any]:
         return {
             "nodes": found,
             "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found},
-            "bootstrap": diagnosis_bootstrap.look(connection, installation.place, installation.cluster),
+            "bootstrap": diagnosis_bootstrap.look(connection, installation.place),
         }
 
     try:

@@ -74,7 +74,7 @@ def _begin(lab: Lab, todo: Decision) -> Outcome:
     with prepare.drafted(lab.place, lab.make_job(program)) as note:  # nothing is removed for one that cannot begin
         removed = _remove(lab) if todo.clears else []
         prepare.adopt(lab.place)
-    apparmor.allow(lab.place, lab.wanted.cluster)
+    apparmor.allow(lab.place)
     _start(lab, program, todo, program.version, lab.wanted.config_digest)
     return Outcome(todo, note, tuple(removed))
 
@@ -102,15 +102,13 @@ def _start(lab: Lab, program: Program, todo: Decision, version: str, config_dige
 def _remove(lab: Lab) -> list[str]:
     wanted = lab.wanted
     with connect(wanted.libvirt_uri) as connection:
-        return leftovers.remove(
-            connection, lab.place, wanted.cluster, wanted.nodes, wanted.bmc_home, wanted.bridges, records=False
-        )
+        return leftovers.remove(connection, lab.place, wanted.nodes, wanted.bmc_home, wanted.bridges, records=False)
 
 
 def _remove_bootstrap(lab: Lab) -> list[str]:
     """As `destroy bootstrap` does with one that runs. What it has logged stays: a bundle may want it."""
     with connect(lab.wanted.libvirt_uri) as connection:
-        left = leftovers.find(connection, lab.place, lab.wanted.cluster, lab.wanted.bridges)
+        left = leftovers.find(connection, lab.place, lab.wanted.bridges)
         for name in left.domains:
             bootstrap.remove_domain(connection, name)
         for name in left.pools:

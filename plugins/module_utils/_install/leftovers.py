@@ -33,7 +33,6 @@ class Lab:
     """Whose installation it is, as the lab model has it."""
 
     place: Place
-    cluster: str
     bridges: Collection[str] = ()
     nodes: Sequence[Mapping[str, Any]] = ()
     """Those that are not named are left as they are."""
@@ -66,7 +65,7 @@ class Remains:
     apparmor_rule: bool = False
 
 
-def names(connection: Any, place: Place, cluster: str, bridges: Collection[str] = ()) -> list[str]:
+def names(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
     """Of its bootstrap VM: by the installer's notes, or else by what only this lab's can be called."""
     noted = infra.ids_of(place)
     if noted:
@@ -74,16 +73,16 @@ def names(connection: Any, place: Place, cluster: str, bridges: Collection[str] 
     others = [Place(path.name) for path in _directories(INSTALLS) if path.name != place.lab]
     labs = {*(other.lab for other in others), *(path.name for path in _directories(LABS)), *things_of_labs(connection)}
     claim = infra.Claim(
-        cluster=cluster,
+        cluster=place.lab,
         bridges=frozenset(bridges),
         others=frozenset(infra.bootstrap_of(known) for other in others for known in infra.ids_of(other)),
-        rivals=infra.rivals_of(cluster, labs - {place.lab}),
+        rivals=infra.rivals_of(place.lab, labs - {place.lab}),
     )
     return list(claim.ours(bootstrap.all_named(connection)))
 
 
-def find(connection: Any, place: Place, cluster: str, bridges: Collection[str] = ()) -> Leftovers:
-    own = names(connection, place, cluster, bridges)
+def find(connection: Any, place: Place, bridges: Collection[str] = ()) -> Leftovers:
+    own = names(connection, place, bridges)
     return Leftovers(
         domains=tuple(name for name in bootstrap.domains(connection) if name in own),
         pools=tuple(name for name in bootstrap.pools(connection) if name in own),
@@ -131,7 +130,7 @@ class RemovalPort:
 
     def read(self) -> Remains:
         lab = self._lab
-        left = find(self._connection, lab.place, lab.cluster, lab.bridges)
+        left = find(self._connection, lab.place, lab.bridges)
         self.bootstrap_vms = left.domains
         return Remains(
             running=self._was_running or run.read(lab.place).running,
@@ -182,10 +181,9 @@ class RemovalPort:
             bootstrap.remove_path(each)
 
 
-def remove(  # noqa: PLR0913, PLR0917 - few callers, and names say what is what
+def remove(  # noqa: PLR0913 - few callers, and names say what is what
     connection: Any,
     place: Place,
-    cluster: str,
     nodes: Sequence[Mapping[str, Any]] = (),
     bmc_home: Path = BMC_HOME,
     bridges: Collection[str] = (),
@@ -193,7 +191,7 @@ def remove(  # noqa: PLR0913, PLR0917 - few callers, and names say what is what
     records: bool = True,
 ) -> list[str]:
     """Returns what was done. Without records, bundles and what the next installation goes on with stay."""
-    port = RemovalPort(connection, Lab(place, cluster, bridges, nodes, bmc_home), records=records)
+    port = RemovalPort(connection, Lab(place, bridges, nodes, bmc_home), records=records)
     port.end_installer()
     steps = plan(port.read())
     for step in steps:

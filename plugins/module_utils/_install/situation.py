@@ -42,7 +42,6 @@ RELEASE = re.compile(r"(\d+)\.(\d+)\.")
 class Wanted:
     """What the operator asks for."""
 
-    cluster: str
     bridges: tuple[str, ...]
     nodes: Sequence[Mapping[str, Any]]
     bmc_home: Path
@@ -116,7 +115,7 @@ def _story(place: Place) -> Story:
 
 def _bootstrap(connection: Any, place: Place, wanted: Wanted) -> tuple[bool, bool]:
     """Whether the bootstrap VM is there, and whether it runs."""
-    names = leftovers.names(connection, place, wanted.cluster, wanted.bridges)
+    names = leftovers.names(connection, place, wanted.bridges)
     there = set(names) & set(bootstrap.domains(connection))
     return bool(there), any(connection.lookupByName(name).isActive() for name in there)
 

@@ -44,7 +44,7 @@ class TidyingPort:
         lab = self._lab
         if run.read(lab.place).running:
             return Dangling((), ())
-        names = leftovers.names(self._connection, lab.place, lab.cluster, lab.bridges)
+        names = leftovers.names(self._connection, lab.place, lab.bridges)
         pools = [name for name in names if bootstrap.is_dangling(self._connection, name)]
         paths = [path for path in bootstrap.directories(pools) if path != POOLS or pools]
         temporary = [lab.place.temporary] if lab.place.temporary.exists() else []

@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from cryptography import x509
@@ -84,7 +85,8 @@ def parameters(path: Path, source: Path | str | None, **changed: Any) -> dict[st
 
 
 def run(path: Path, source: Path | str | None = None, *, check_mode: bool = False, **changed: Any) -> dict[str, Any]:
-    return installer_tools.run(parameters(path, source, **changed), check_mode=check_mode)
+    with patch.dict(os.environ):  # which is the module's own when Ansible runs it
+        return installer_tools.run(parameters(path, source, **changed), check_mode=check_mode)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_the_line_is_there_once_and_goes_with_its_lab(local: Path) -> None:
     local.parent.mkdir(parents=True)
     local.write_text("  /srv/** r,\n")
     for place in (DEMO, OTHER, DEMO):
-        apparmor.allow(place, place.lab)
+        apparmor.allow(place)
     assert local.read_text().count(RULE) == 1
     assert apparmor.is_allowed(DEMO)
     assert local.stat().st_mode & 0o777 == 0o644
@@ -48,7 +48,7 @@ def test_the_line_is_there_once_and_goes_with_its_lab(local: Path) -> None:
 @pytest.mark.parametrize(("rules", "stays"), [(MUST_BE_THERE, True), (MAY_BE_MISSING, False)])
 def test_a_file_that_has_to_be_there_stays(local: Path, rules: str, stays: bool) -> None:
     apparmor.OF_VMS.write_text(rules)
-    apparmor.allow(DEMO, "demo")
+    apparmor.allow(DEMO)
     apparmor.withdraw(DEMO)
     assert (local.exists(), local.parent.exists()) == (stays, stays)
 
@@ -57,7 +57,7 @@ def test_labs_wait_for_each_other(local: Path) -> None:
     third = os.open(local.parents[2], os.O_RDONLY)
     flock(third, LOCK_EX)
     with ThreadPoolExecutor() as pool:
-        changes = [pool.submit(apparmor.allow, DEMO, "demo"), pool.submit(apparmor.withdraw, OTHER)]
+        changes = [pool.submit(apparmor.allow, DEMO), pool.submit(apparmor.withdraw, OTHER)]
         assert not wait(changes, 0.2).done
         local.parent.mkdir(parents=True)
         local.write_text("  /srv/** r,\n")
@@ -69,6 +69,6 @@ def test_labs_wait_for_each_other(local: Path) -> None:
 
 def test_without_rules_for_vms_there_is_none(local: Path) -> None:
     apparmor.OF_VMS.unlink()
-    apparmor.allow(DEMO, "demo")
+    apparmor.allow(DEMO)
     assert not local.parent.exists()
     assert not apparmor.is_allowed(DEMO)

@@ -63,7 +63,7 @@ class Bench:
             file.writelines(f'time="{stamp}" level={level} msg={json.dumps(message)}\n' for message in messages)
 
     def start(self) -> None:
-        installation = Installation(self.place, "demo", nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
+        installation = Installation(self.place, nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
         self.watch = watch.Watch(installation, self.patience)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
