@@ -57,7 +57,9 @@ class InstallLab:
     def scenario(self, **told: Any) -> None:
         """How the stand-in behaves from now on: speed, fail, hang."""
         known = json.loads(self.host.run(["cat", SCENARIO], check=False).stdout or "{}")
-        self.host.write(SCENARIO, json.dumps({**known, self.name: {"speed": 0.1, **told}}))
+        # In one go, for the stand-in reads it all the time.
+        self.host.write(f"{SCENARIO}.new", json.dumps({**known, self.name: {"speed": 0.1, **told}}))
+        self.host.run(["mv", f"{SCENARIO}.new", SCENARIO])
 
     def install(self, *arguments: str, **install: Any) -> CompletedProcess[str]:
         return run_playbook("install", self.inventory(**install), *arguments)
