@@ -201,11 +201,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     situation,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._install.installation import Lab, Outcome
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place, place_of
 from ansible_collections.nometal.ipi.plugins.module_utils._install.prepare import Job
 from ansible_collections.nometal.ipi.plugins.module_utils._install.program import Program
 from ansible_collections.nometal.ipi.plugins.module_utils._install.situation import Wanted
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import cluster_name
 
 if TYPE_CHECKING:
     from typing import Any
@@ -231,7 +230,7 @@ ARGUMENTS = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    place, tools = Place(name_in(params)), Path(params["tools"])
+    place, tools = place_in(params), Path(params["tools"])
     given = job_secrets.mapping_of("environment", params["environment"])
     environment = prepare.environment_of(place, tools, given, params["config"])
     return Lab(
@@ -243,16 +242,12 @@ def lab_from(params: dict[str, Any]) -> Lab:
     )
 
 
-def name_in(params: dict[str, Any]) -> str:
-    """It becomes the name of a directory, and the installer's things on the host are known by it."""
-    try:
-        name = cluster_name(params["lab"])
-    except ValueError as error:
-        raise OperatorError(f"lab {error}.") from error
-    called = params["config"].get("metadata", {}).get("name", name)
-    if called != name:
-        raise OperatorError(f"config.metadata.name is {called}: the name of the lab is right, {name}.")
-    return name
+def place_in(params: dict[str, Any]) -> Place:
+    place = place_of(params["lab"])
+    called = params["config"].get("metadata", {}).get("name", place.lab)
+    if called != place.lab:
+        raise OperatorError(f"config.metadata.name is {called}: the name of the lab is right, {place.lab}.")
+    return place
 
 
 def wanted_from(params: dict[str, Any]) -> Wanted:

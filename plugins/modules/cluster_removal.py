@@ -105,9 +105,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place, place_of
 from ansible_collections.nometal.ipi.plugins.module_utils._install.tidying import TidyingPort
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
@@ -127,12 +126,8 @@ ARGUMENTS = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    try:
-        name = kinds.cluster_name(params["lab"])
-    except ValueError as error:
-        raise OperatorError(f"lab {error}.") from error
     return Lab(
-        place=Place(name),
+        place=place_of(params["lab"]),
         bridges=params["bridges"],
         nodes=[] if params["keep_nodes"] else params["nodes"],
         bmc_home=Path(params["bmc_home"]),

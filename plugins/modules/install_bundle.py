@@ -101,9 +101,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle, bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle_pieces import Source, pieces
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import place_of
 from ansible_collections.nometal.ipi.plugins.module_utils._install.redact import Redactor
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 
 if TYPE_CHECKING:
     from typing import Any
@@ -123,14 +122,10 @@ ARGUMENTS = {
 
 
 def source_from(params: dict[str, Any]) -> Source:
-    try:
-        name = kinds.cluster_name(params["lab"])
-    except ValueError as error:
-        raise OperatorError(f"lab {error}.") from error
     return Source(
         uri=params["libvirt_uri"],
         lab=Lab(
-            place=Place(name),
+            place=place_of(params["lab"]),
             bridges=params["bridges"],
             nodes=params["nodes"],
             bmc_home=Path(params["bmc_home"]),

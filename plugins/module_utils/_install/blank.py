@@ -78,7 +78,7 @@ class Nodes:
             written = list(pool.map(_written, own.values()))
         running = {domain.name() for domain in self._connection.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE)}
         return tuple(
-            Traces(name, name in running, disks, _medium(root), boot_override.of(root), _nvram(root))
+            Traces(name, name in running, disks, domain_xml.medium_of(root), boot_override.of(root), _nvram(root))
             for (name, root), disks in zip(own.items(), written)
         )
 
@@ -102,7 +102,7 @@ class Nodes:
     def eject(self, vm_name: str) -> None:
         """By its BMC, which also removes its copy, unless that is out of order."""
         self._by_bmc(vm_name, Redfish.eject)
-        if _medium(_saved(self._connection.lookupByName(vm_name))):
+        if domain_xml.medium_of(_saved(self._connection.lookupByName(vm_name))):
             node_vms.empty_drive(self._connection, vm_name)
 
     def clear_override(self, vm_name: str) -> None:
@@ -168,12 +168,6 @@ def _is_damaged(path: str, kind: str) -> bool:
     """Somebody was killed while writing it anew."""
     info = json.loads(run("qemu-img", "info", "--force-share", "--output=json", path))
     return bool(info["format"] != kind or not info["virtual-size"])
-
-
-def _medium(root: Any) -> str:
-    target = domain_xml.cdrom_of(root)
-    source = None if target is None else target.getparent().find("source")
-    return "" if source is None else source.get("file", "")
 
 
 def _nvram(root: Any) -> tuple[str, ...]:

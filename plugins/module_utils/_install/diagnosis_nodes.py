@@ -88,7 +88,7 @@ def _node(connection: Any, node: Mapping[str, Any]) -> Node:
         spoke_at=touched(console),
         packets=_packets(domain, root),
         by_medium=str((node.get("bmc") or {}).get("protocol", "")).endswith("virtualmedia"),
-        medium=_medium(root),
+        medium=domain_xml.medium_of(root),
         macs=domain_xml.macs_of(root),
     )
 
@@ -126,9 +126,3 @@ def _packets(domain: Any, root: Any) -> int | None:
         with suppress(libvirt.libvirtError):
             sent.append(int(domain.interfaceStats(device)[SENT]))
     return sum(sent) if sent else None
-
-
-def _medium(root: Any) -> str:
-    target = domain_xml.cdrom_of(root)
-    source = None if target is None else target.getparent().find("source")
-    return "" if source is None else source.get("file", "")

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import cluster_name
+
 INSTALLS = Path("/var/lib/nometal/install")
 RUNS = Path("/run/nometal/install")
 CACHE = Path("/var/cache/nometal/installer")
@@ -87,3 +90,11 @@ class Place:
     def events(self) -> Path:
         """What there is to tell while it runs, for those who follow."""
         return RUNS / self.lab / "events.jsonl"
+
+
+def place_of(lab: str) -> Place:
+    """The name becomes that of a directory, and the installer's things on the host are known by it."""
+    try:
+        return Place(cluster_name(lab))
+    except ValueError as error:
+        raise OperatorError(f"lab {error}.") from error

@@ -36,7 +36,6 @@ API_UP = re.compile(r"API \S+ up\b")
 API_SILENT = re.compile(r"Still waiting for the Kubernetes API: (.*)", re.DOTALL)
 API_URL = re.compile(r"(?:for the Kubernetes API at|for the cluster at) (https?://[^\s]+?)(?:\.\.\.| to initialize|$)")
 CONSOLE_URL = re.compile(r"Access the OpenShift web-console here: (https?://\S+)")
-ETCD_LEFT = "Bootstrap etcd member has been removed"
 BOOTSTRAPPED = ("Bootstrap status: complete", "It is now safe to remove the bootstrap resources")
 DESTROYED = ("Finished destroying bootstrap resources", "Destroy complete!", "  Deleting pool")
 AFTER_BOOTSTRAP = (Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE, Stage.COMPLETE)

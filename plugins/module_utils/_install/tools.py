@@ -62,9 +62,13 @@ def plan(current: Tools | None, wanted: Tools | None) -> Sequence[Step]:
 
 
 def refuse_conflicts(path: Path) -> None:
-    OwnDirectory(path, MARK, MODULE, USUAL_PATH).refuse_another(
+    _own(path).refuse_another(
         f"holds no tools of nometal.ipi, beside which there would be a file {MARK}: name a directory of its own."
     )
+
+
+def _own(path: Path) -> OwnDirectory:
+    return OwnDirectory(path, MARK, MODULE, USUAL_PATH)
 
 
 class ToolsPort:
@@ -156,19 +160,12 @@ class RemovalPort:
         try:
             with locked(self.path / MARK, fcntl.LOCK_EX, wait=lambda: None) as has_lock:
                 if has_lock:
-                    self._remove_all()
+                    _own(self.path).remove()
             if self.path.exists():
                 self.path.rmdir()
             files.remove_empty(self.path.parent)
         except OSError as error:
             raise OperatorError(f"{self.path} cannot be removed: {error}.") from error
-
-    def _remove_all(self) -> None:
-        """The mark is there as long as anything is."""
-        for entry in self.path.iterdir():
-            if entry.name != MARK:
-                remove_tree(entry)
-        (self.path / MARK).unlink()
 
 
 def _wanted(entry: Path) -> float:

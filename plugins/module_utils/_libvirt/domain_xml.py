@@ -85,6 +85,13 @@ def cdrom_of(root: Any) -> Any:
     return root.find(f"devices/disk[@device='cdrom']/target[@dev='{CDROM}']")
 
 
+def medium_of(root: Any) -> str:
+    """The file in its CD-ROM drive; empty if there is none."""
+    target = cdrom_of(root)
+    source = None if target is None else target.getparent().find("source")
+    return "" if source is None else source.get("file", "")
+
+
 def own_disks(root: Any, directory: str, names: Iterable[str]) -> dict[str, Any]:
     """The elements of these volumes, by the volume's name."""
     wanted = set(names)

@@ -94,16 +94,10 @@ def _start(root: Any) -> Start:
     down = root.iterfind("devices/interface/link[@state='down']/../mac")
     return Start(
         order=[numbered[number].get("device", "interface") for number in sorted(numbered)],
-        medium=_medium(root),
+        medium=domain_xml.medium_of(root),
         unplugged=[mac.get("address") for mac in down],
         read_only=[target.get("dev") for target in root.iterfind("devices/disk[@device='disk']/readonly/../target")],
     )
-
-
-def _medium(root: Any) -> str:
-    target = domain_xml.cdrom_of(root)
-    source = None if target is None else target.getparent().find("source")
-    return "" if source is None else source.get("file", "")
 
 
 def look(connection: Any, nodes: Iterable[dict[str, Any]]) -> list[NodeVm]:
@@ -120,7 +114,7 @@ def _node_vm(name: str, domain: Any) -> NodeVm:
         name=name,
         vm_name=domain.name(),
         running=bool(domain.isActive()),
-        medium=_medium(root),
+        medium=domain_xml.medium_of(root),
         nvram=nvram,
         macs=domain_xml.macs_of(root),
         disks={path: content(path) for path in files if path},
