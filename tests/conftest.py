@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import lab_host as lab_hosts
+from support import peers
 from support import private_libvirtd as libvirtds
 
 if TYPE_CHECKING:
@@ -39,3 +40,24 @@ def private_libvirtd() -> Iterator[PrivateLibvirtd]:
 def shared_private_libvirtd() -> Iterator[PrivateLibvirtd]:
     with libvirtds.start() as libvirtd:
         yield libvirtd
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--matrix", choices=("sample", "full"), default="sample", help="how many kinds of hosts (support/peers.py)"
+    )
+    parser.addoption("--matrix-seed", type=int, default=peers.SEED, help="draws the mixtures of kinds of hosts")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "host_kind" in metafunc.fixturenames:
+        kinds = peers.mixtures(metafunc.config.getoption("--matrix-seed"))
+        if metafunc.config.getoption("--matrix") == "full":
+            kinds = [*peers.each_alone(), *kinds]
+        metafunc.parametrize("host_kind", kinds, ids=str)
+
+
+@pytest.fixture
+def is_full(request: pytest.FixtureRequest) -> bool:
+    """Every host, and a rehearsal on each."""
+    return bool(request.config.getoption("--matrix") == "full")

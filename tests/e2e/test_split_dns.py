@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from support import checkout, lab_host, snapshot
 from support.modules import run_on
-from support.street import OUTSIDE, ROUTER, Street
+from support.street import OUTSIDE, ROUTER
+from support.world import a_world
 
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from support.lab_host import LabHost
@@ -38,45 +36,6 @@ NOTHING = ""
 OF_THEMSELVES = ["firewall", "resolver resolvectl", "routes", "links"]
 NOTED_BY_MANAGER = ["files /var/lib/NetworkManager/*", "package *"]  # and services that it starts for a moment
 OUR_SERVER = "ss -Hlntu src 127.78.77.53"
-
-
-@dataclass(frozen=True)
-class World:
-    """A street, with a name server for all the world at the router, which notes what it is asked."""
-
-    street: Street
-    questions: Path
-
-    @contextmanager
-    def not_asked_for_labs(self) -> Iterator[None]:
-        self.questions.write_text("", encoding="utf-8")
-        yield
-        asked = self.questions.read_text(encoding="utf-8")
-        assert "lab.test from" not in asked
-        assert "168.192.in-addr.arpa from" not in asked
-
-
-@contextmanager
-def a_world(below: Path) -> Iterator[World]:
-    questions = below / "questions"
-    options = [
-        "--conf-file=/dev/null",
-        "--pid-file",
-        "--keep-in-foreground",
-        "--no-resolv",
-        "--no-hosts",
-        "--local=/#/",
-    ]
-    addresses = [f"--listen-address={ROUTER},{OUTSIDE}", "--bind-interfaces", f"--address=/outside.test/{OUTSIDE}"]
-    log = ["--log-queries", f"--log-facility={questions}", "--user=root"]
-    street = Street()
-    enter = ["nsenter", f"--net=/proc/self/fd/{street.fd}"]
-    with subprocess.Popen([*enter, "dnsmasq", *options, *addresses, *log], pass_fds=[street.fd]) as server:
-        try:
-            yield World(street, questions)
-        finally:
-            server.kill()
-            street.close()
 
 
 def prepare(host: LabHost) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from support.lab_host import LabHost
 
 ROOT = Path(__file__).parents[2]
@@ -38,14 +40,23 @@ def make(host: LabHost, target: str, *arguments: str) -> str:
     return host.run(command, timeout=MAKE_SECONDS).stdout
 
 
-def inventory(host: LabHost, below: Path, lab: str = "rehearsal", *, rehearsed: bool = False, **spec: Any) -> Path:
+def inventory(  # noqa: PLR0913 - by keyword, and mostly left out
+    host: LabHost,
+    below: Path,
+    lab: str = "rehearsal",
+    *,
+    rehearsed: bool = False,
+    variables: Mapping[str, object] | None = None,
+    **spec: Any,
+) -> Path:
     """An inventory of one hypervisor, a lab host, with a shipped lab; `spec` replaces keys of its lab_spec.
 
+    `variables` are the host's, such as the user that Ansible logs in as.
     A rehearsal takes a minute or more, so it is only made where it is what the test is about.
     """
     directory = below / f"{host.name}-{spec.get('name', lab)}"
     (directory / "group_vars" / "all").mkdir(parents=True, exist_ok=True)
-    hosts = {"hypervisors": {"hosts": {"hypervisor": host.inventory_variables()}}}
+    hosts = {"hypervisors": {"hosts": {"hypervisor": {**host.inventory_variables(), **(variables or {})}}}}
     (directory / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
     shipped = yaml.safe_load((ROOT / "inventory" / lab / "group_vars" / "all" / "lab.yml").read_text(encoding="utf-8"))
     changed = {"lab_spec": {**shipped["lab_spec"], **spec}, "rehearsal_enabled": rehearsed}

@@ -74,11 +74,14 @@ class Lab:
     def versions(self) -> list[int]:
         return [4 if address["family"] == "ipv4" else 6 for address in self.network["addresses"]]
 
-    def switch_on_node(self, name: str, network: str = "") -> Guest:
-        """A guest with a node's MAC: on the bridge that the installer uses, or in a libvirt network."""
+    def switch_on_node(self, name: str, network: str = "", prefix: str = "") -> Guest:
+        """A guest with a node's MAC: on the bridge that the installer uses, or in a libvirt network.
+
+        It needs a prefix where the node's VM is there already.
+        """
         [node] = [node for node in self.model["nodes"] if node["name"] == name]
         [mac] = [nic["mac"] for nic in node["nics"] if nic["role"] == "machine"]
-        return self.switch_on(name, mac, node["ips"], network)
+        return self.switch_on(prefix + name, mac, node["ips"], network)
 
     def switch_on(self, name: str, mac: str, addresses: Sequence[str], network: str = "") -> Guest:
         bridge = "" if network else self.model["bridge"]

@@ -219,7 +219,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     if find(name):
         raise SandboxError(f"A lab host named {name} is already running.")
     facts = _facts(suite, layer) | {"init": init, "kvm": kvm, "mirror": mirror, "hostname": hostname, "disk": disk}
-    if layer == "prepared" and not mirror:
+    if layer != "bare" and not mirror:
         facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
         facts["trees"].insert(0, str(rehearsal_image.tree(suite, lambda: start(suite=suite, mirror=True))))
     own_street = street or Street()

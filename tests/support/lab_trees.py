@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -27,16 +28,27 @@ BUILDER = Path(__file__).with_name("lab_tree.sh")
 ROLE_VARS = Path(__file__).parents[2] / "roles/host_prep/vars"
 
 # A layer holds its parent's packages too.
-PARENTS: dict[str, str | None] = {"bare": None, "prepared": "bare"}
+PARENTS: dict[str, str | None] = {"bare": None, "prepared": "bare", "peers": "prepared"}
 LAYERS = tuple(PARENTS)
 # A fresh Debian with Python and make; sshd is a way in for Ansible and does not run as a service.
 BARE = ["systemd", "systemd-sysv", "dbus", "python3", "make", "iproute2", "procps", "openssh-server"]
 # What tests look at things with, beside what the role installs.
 TOOLS = ["ca-certificates", "iputils-ping", "nftables"]
+# What administrators run beside a lab: installed, but none of it runs until a test starts it. The services are disabled.
+PEERS = {
+    "firewalld": ["firewalld"],
+    "network-manager": ["NetworkManager", "NetworkManager-dispatcher", "NetworkManager-wait-online"],
+    "systemd-resolved": ["systemd-resolved"],
+    "dnsmasq": ["dnsmasq"],
+    "unbound": ["unbound", "unbound-resolvconf"],
+    "sudo": [],
+}
 
 
 def packages(suite: str, layer: str) -> list[str]:
     """The names of the Debian packages that a layer adds to its parent."""
+    if layer == "peers":
+        return sorted(PEERS)
     return BARE if layer == "bare" else sorted({*TOOLS, *_installed_by_host_prep(RELEASES[suite])})
 
 
@@ -121,8 +133,18 @@ def _build(path: Path, suite: str, layer: str, parent: Path | None) -> None:
     started = time.monotonic()
     with locked(f"packages-{suite}"):  # shared by the layers of a suite, and apt wants them for itself
         _run_to_end(["sh", str(BUILDER), *arguments], path.name)
+    if layer == "peers":
+        _disable(unfinished, [service for services in PEERS.values() for service in services])
     unfinished.rename(path)
     _say(f"Built {path.name} in {time.monotonic() - started:.0f} s")
+
+
+def _disable(tree_path: Path, services: list[str]) -> None:
+    """As they would be if nobody had ever started them; what their packages did to resolv.conf is undone as well."""
+    for service in services:
+        subprocess.run(["systemctl", f"--root={tree_path}", "--quiet", "disable", service], check=True)
+    (tree_path / "etc/resolv.conf").unlink(missing_ok=True)
+    (tree_path / "etc/resolv.conf").touch()
 
 
 def _run_to_end(command: list[str], name: str) -> None:

@@ -1,0 +1,64 @@
+"""A lab on hosts as administrators really have them: made, rehearsed, used by guests, and removed without a trace.
+
+`make test` takes a few hosts which together have every kind (their mixture is drawn by --matrix-seed); `make test-full`
+has each kind alone too, on every release, and a rehearsal on each. The kinds: support/peers.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from support import checkout, lab_host, peers, snapshot
+from support.failures import ending
+from support.guest_lab import Lab
+from support.world import a_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.lab_host import LabHost
+    from support.peers import HostKind
+    from support.world import World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with a_world(tmp_path) as made:
+        yield made
+
+
+def test_a_lab_on_a_host_as_others_have_it(host_kind: HostKind, is_full: bool, world: World, tmp_path: Path) -> None:
+    with lab_host.start(suite=host_kind.suite, layer="peers", street=world.street) as host:
+        host_kind.set_up(host)
+        before = snapshot.take(host)
+        lab = Lab(host, tmp_path)
+        lab.specify(rehearsed=is_full, variables=host_kind.variables)
+
+        changed(lab, "site")
+        if host_kind.reload:
+            host.run(host_kind.reload)
+            changed(lab, "site", "-e", "rehearsal_enabled=false")  # it heals what the host's hooks have not
+        assert changed(lab, "site", "-e", "rehearsal_enabled=false") == 0
+        serves_its_guests(lab)
+
+        changed(lab, "teardown")
+        assert snapshot.take(host).diff(before, without=peers.OF_THEMSELVES) == ""
+
+
+def changed(lab: Lab, playbook: str, *arguments: str) -> int:
+    """How many tasks reported a change."""
+    run = checkout.run_playbook(playbook, lab.inventory, *arguments)
+    assert run.returncode == 0, ending(run.stdout)
+    [count] = re.findall(r"^hypervisor .* changed=(\d+)", run.stdout, re.MULTILINE)
+    return int(count)
+
+
+def serves_its_guests(lab: Lab) -> None:
+    """On both sides of the veth pair; the BMCs are the real ones."""
+    lab.switch_on_node("control-plane-0", network=lab.network["name"], prefix="guest-as-")
+    lab.switch_on_node("worker-0", prefix="guest-as-")
+    lab.assert_all_is_well()
+    lab.switch_off()
