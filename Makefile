@@ -8,7 +8,8 @@ IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .DEFAULT_GOAL := help
 .PHONY: help lab doctor rehearse teardown docs clean
-.PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
+.PHONY: test test-full test-lint test-types test-sanity test-unit test-integration test-e2e test-matrix test-molecule
+.PHONY: bench system-packages
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +29,10 @@ teardown: $(VENV)/.lab ## Remove the lab, and leave the host as it was
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run lint types sanity unit integration molecule e2e
 
-test-lint test-types test-sanity test-unit test-integration test-molecule test-e2e: test-%: ## Run one part of the tests
+test-full: ## Run all tests, with a lab on every kind of host: an hour more
+	@tests/run lint types sanity unit integration molecule full
+
+test-lint test-types test-sanity test-unit test-integration test-molecule test-e2e test-matrix: test-%: ## Run one part of the tests
 	@tests/run $*
 
 bench: $(VENV)/.test ## Measure, as ratios within one run

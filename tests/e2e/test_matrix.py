@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.lab_host import LabHost
     from support.peers import HostKind
     from support.world import World
 

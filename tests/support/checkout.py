@@ -40,7 +40,7 @@ def make(host: LabHost, target: str, *arguments: str) -> str:
     return host.run(command, timeout=MAKE_SECONDS).stdout
 
 
-def inventory(  # noqa: PLR0913 - by keyword, and mostly left out
+def inventory(
     host: LabHost,
     below: Path,
     lab: str = "rehearsal",

@@ -100,15 +100,16 @@ def interrupt_everywhere(  # noqa: PLR0913 - by keyword, and mostly left out
 
 
 def run(
-    playbook: Playbook, host: LabHost, at: Task | None = None, *, during: bool = False
+    playbook: Playbook, host: LabHost, at: Task | None = None, *, during: bool = False, after_changes: int = 0
 ) -> tuple[int, str, list[Task]]:
-    """One run: exit code (-9 when killed), output, tasks."""
+    """One run: exit code (-9 when killed), output, tasks. It is killed at a task, or after so many tasks' changes."""
     # What is being killed may still write there for a moment.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         record = Path(directory) / "tasks"
         record.touch()
         # A killed run clears nothing away.
         settings = {"ANSIBLE_LOCAL_TEMP": directory, **_callback_settings(record, at, during)}
+        settings["INTERRUPTION_AFTER_CHANGES"] = str(after_changes)
         environment = {**os.environ, **playbook.environment, **settings}
         done = subprocess.run(
             list(playbook.command(host)),

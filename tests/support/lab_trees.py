@@ -34,7 +34,7 @@ LAYERS = tuple(PARENTS)
 BARE = ["systemd", "systemd-sysv", "dbus", "python3", "make", "iproute2", "procps", "openssh-server"]
 # What tests look at things with, beside what the role installs.
 TOOLS = ["ca-certificates", "iputils-ping", "nftables"]
-# What administrators run beside a lab: installed, but none of it runs until a test starts it. The services are disabled.
+# What administrators run beside a lab: these packages, and their services, which are disabled.
 PEERS = {
     "firewalld": ["firewalld"],
     "network-manager": ["NetworkManager", "NetworkManager-dispatcher", "NetworkManager-wait-online"],

@@ -153,8 +153,13 @@ printf 'no-resolv\\nserver={ROUTER}\\nbind-interfaces\\nlisten-address=127.0.0.1
 systemctl enable --quiet --now dnsmasq
 {USES_LOCAL_SERVER}"""
 UNBOUND = f"""
-printf 'server:\\n  do-not-query-localhost: no\\n  module-config: "iterator"\\nforward-zone:\\n  name: "."\\n  forward-addr: {ROUTER}\\n' \\
-    > /etc/unbound/unbound.conf.d/own.conf
+cat > /etc/unbound/unbound.conf.d/own.conf <<'END'
+server:
+  module-config: "iterator"
+forward-zone:
+  name: "."
+  forward-addr: {ROUTER}
+END
 systemctl enable --quiet --now unbound
 {USES_LOCAL_SERVER}"""
 NAMES = {
@@ -168,7 +173,7 @@ NEIGHBOUR = {
     "a running VM in the network default": "virsh net-autostart default && virsh net-start default\n",
 }
 SUDO = f"""
-useradd --create-home --shell /bin/bash {USER}
+useradd --create-home --shell /bin/bash --password '*' {USER}
 echo '{USER} ALL=(ALL:ALL) NOPASSWD: ALL' > /etc/sudoers.d/{USER}
 """
 LOGIN = {"root": "", "sudo": SUDO}
@@ -176,7 +181,7 @@ LOGIN = {"root": "", "sudo": SUDO}
 UMASK = {
     "usual umask": "",
     **{
-        f"umask {umask}": f"sed -i '1i umask {umask}' /root/.bashrc /home/*/.bashrc 2>/dev/null\n"
+        f"umask {umask}": f"for home in /root /home/*; do sed -i '1i umask {umask}' $home/.bashrc || :; done\n"
         f"echo 'Defaults umask=0{umask}, umask_override' > /etc/sudoers.d/umask\n"
         for umask in ("000", "027", "077")
     },

@@ -20,20 +20,22 @@ from pathlib import Path
 
 # Not part of the disk, even where nothing is mounted.
 OTHER_FILE_SYSTEMS = ("/proc", "/sys", "/dev", "/run", "/tmp")  # noqa: S108 - nothing is written there
+# But these directories of /run hold what others have configured, or what a lab may leave behind.
+RUNTIME = (
+    *("/run/libvirt/network", "/run/libvirt/storage", "/run/nometal", "/run/nometal-resolver"),
+    *("/run/NetworkManager/conf.d", "/run/systemd/network", "/run/systemd/resolved.conf.d"),
+)
 # Passwords, keys and what is made of them: other ones in each lab.
 RANDOM = (
     *("/var/lib/nometal/bmc/*/credentials.json", "/var/lib/nometal/bmc/*/hashes.json"),
     *("/var/lib/nometal/bmc/*/config.json", "/var/lib/nometal/bmc/*/tls/*"),
     "/opt/nometal/bmc/release-*/release.json",  # the times of all files are in it
+    "/run/*",  # numbers of processes and links
 )
+# Those of single links come and go with them.
 SYSCTLS = (
-    "net.ipv4.ip_forward",
-    "net.ipv4.conf.all.forwarding",
-    "net.ipv4.conf.all.rp_filter",
-    "net.ipv6.conf.all.forwarding",
-    "net.ipv6.conf.all.disable_ipv6",
-    "net.bridge.bridge-nf-call-iptables",
-    "net.bridge.bridge-nf-call-ip6tables",
+    *("net.ipv4.ip_*", "net.ipv4.conf.all.*", "net.ipv4.conf.default.*"),
+    *("net.ipv6.conf.all.*", "net.ipv6.conf.default.*", "net.bridge.*", "net.core.*mem*"),
     "vm.overcommit_memory",
     "vm.nr_hugepages",
     "fs.inotify.max_user_instances",
@@ -101,9 +103,8 @@ def files(left_out: list[str], owned: set[str], changed: set[str]) -> dict[str, 
     groups = {entry.gr_gid: entry.gr_name for entry in grp.getgrall()}
     skipped = re.compile("|".join(fnmatch.translate(pattern) for pattern in [*left_out, *OTHER_FILE_SYSTEMS]))
     found: dict[str, dict[str, str]] = {"files": {}, "package files": {}}
-    disk = Path("/").stat().st_dev
 
-    def visit(directory: str) -> None:
+    def visit(directory: str, disk: int) -> None:
         for entry in os.scandir(directory):
             about = entry.stat(follow_symlinks=False)
             mounted_here = entry.is_dir(follow_symlinks=False) and about.st_dev != disk
@@ -114,9 +115,10 @@ def files(left_out: list[str], owned: set[str], changed: set[str]) -> dict[str, 
             text = f"{stat.filemode(about.st_mode)} {owner}:{group} {content(entry, about, kind)}"
             found[kind][entry.path] = text.rstrip()
             if entry.is_dir(follow_symlinks=False):
-                visit(entry.path)
+                visit(entry.path, disk)
 
-    visit("/")
+    for directory in filter(os.path.isdir, ["/", *RUNTIME]):
+        visit(directory, Path(directory).stat().st_dev)
     return found
 
 
@@ -180,10 +182,25 @@ def firewall() -> dict[str, str]:
         if text != "}" and not text.startswith("#"):
             place = f"{table} {chain}" if chain else table
             found[place] = found.get(place, "") + "\n" + text
-    for line in lines("iptables-legacy-save") + lines("ip6tables-legacy-save"):
-        if not line.startswith("#"):
-            found["legacy " + re.sub(r"\[\d+:\d+\]", "", line).strip()] = ""
+    for program in ("iptables", "ip6tables"):
+        found |= legacy_rules(program)
     return {place: rules.strip() for place, rules in found.items()}
+
+
+def legacy_rules(program: str) -> dict[str, str]:
+    """Of the kernel's older interface, for which the same program has another name."""
+    found: dict[str, str] = {}
+    table = ""
+    for line in lines(f"{program}-legacy-save"):
+        text = re.sub(r" \[\d+:\d+\]", "", line)
+        if text.startswith("*"):
+            table = text[1:]
+        elif text.startswith((":", "-A ")):
+            chain, _space, rest = text.partition("-A ")[2].partition(" ") if text[0] == "-" else text[1:].partition(" ")
+            place = f"legacy {program} {table} {chain}"
+            found[place] = (found.get(place, "") + f"\n{rest}").strip()
+    # Whoever looks at a table makes its chains, with nothing in them.
+    return {place: rules for place, rules in found.items() if rules != "ACCEPT"}
 
 
 def resolver() -> dict[str, str]:
@@ -193,10 +210,10 @@ def resolver() -> dict[str, str]:
 
 def sysctls() -> dict[str, str]:
     found = {}
-    for name in SYSCTLS:
-        path = Path("/proc/sys") / name.replace(".", "/")
-        if path.exists():
-            found[name] = path.read_text().strip()
+    for pattern in SYSCTLS:
+        for path in Path("/proc/sys").glob(pattern.replace(".", "/")):
+            if os.access(path, os.R_OK) and path.name != "stable_secret":  # a secret that is not there is an error
+                found[".".join(path.parts[3:])] = path.read_text().strip()
     return found
 
 

@@ -29,6 +29,27 @@ CHANGES = [
     ),
     ("ip route add 10.2.0.0/24 dev host0", "  + 10.2.0.0/24 dev host0", "ip route del 10.2.0.0/24"),
     ("nft add table ip mine", "  + table ip mine", "nft delete table ip mine"),
+    (
+        "iptables-legacy -P FORWARD DROP",
+        "  + legacy iptables filter FORWARD: DROP",
+        "iptables-legacy -P FORWARD ACCEPT",
+    ),
+    (
+        "ip6tables-legacy -t mangle -A INPUT -p udp -j DROP",
+        "legacy ip6tables mangle INPUT: ACCEPT\n      -p udp -j DROP",
+        "ip6tables-legacy -t mangle -F",
+    ),
+    (
+        "sysctl -qw net.ipv4.conf.default.arp_ignore=1",
+        "  ~ net.ipv4.conf.default.arp_ignore: 0  =>  1",
+        "sysctl -qw net.ipv4.conf.default.arp_ignore=0",
+    ),
+    (
+        "mkdir -p /run/nometal; install -m 600 /dev/null /run/nometal/mine",
+        "  + /run/nometal/mine: -rw------- root:root",
+        "rm -r /run/nometal",
+    ),
+    ("chown nobody /etc/hostname", "  =>  -rw-r--r-- nobody:root", "chown root /etc/hostname"),
     ("echo nameserver 10.9.9.9 > /etc/resolv.conf", "      +nameserver 10.9.9.9", ": > /etc/resolv.conf"),
     ("sysctl -qw net.ipv4.ip_forward=1", "  ~ net.ipv4.ip_forward: 0  =>  1", "sysctl -qw net.ipv4.ip_forward=0"),
     ("mkdir /mnt/m; mount -t tmpfs tmpfs /mnt/m", "  + /mnt/m: tmpfs", "umount /mnt/m; rmdir /mnt/m"),

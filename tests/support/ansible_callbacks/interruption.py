@@ -19,7 +19,8 @@ type: aggregate
 short_description: Record a run's tasks, and kill it at one of them
 description:
   - Writes one line of JSON for each task and host to the file named by INTERRUPTION_RECORD.
-  - Kills the process group when task INTERRUPTION_AT has ended, or INTERRUPTION_DELAY seconds after its start.
+  - Kills the process group when task INTERRUPTION_AT has ended, or INTERRUPTION_DELAY seconds after its start,
+    or when INTERRUPTION_AFTER_CHANGES tasks have reported a change.
 """
 
 
@@ -39,6 +40,7 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self.record = Path(os.environ["INTERRUPTION_RECORD"])
         self.at = int(os.environ.get("INTERRUPTION_AT", "0"))
+        self.changes_left = int(os.environ.get("INTERRUPTION_AFTER_CHANGES", "0"))
         self.delay = float(os.environ.get("INTERRUPTION_DELAY", "-1"))
         self.count = 0
         self.started: dict[tuple[str, str], tuple[int, float]] = {}
@@ -73,5 +75,6 @@ class CallbackModule(CallbackBase):
         }
         with self.record.open("a") as file:
             file.write(json.dumps(entry) + "\n")
-        if number == self.at and self.delay < 0:
+        self.changes_left -= outcome == "changed"
+        if (number == self.at and self.delay < 0) or (outcome == "changed" and self.changes_left == 0):
             kill_run()

@@ -1,0 +1,97 @@
+"""Nothing that is not the lab's is changed: not by site.yml, not by runs that are killed, not by the teardown."""
+
+from __future__ import annotations
+
+import random
+import signal
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+from support import canaries, checkout, interruption, lab_host, stranger
+from support.checkout import run_playbook
+from support.failures import ending
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from support.canaries import Canary
+    from support.lab_host import LabHost
+
+# After so many changes of a run it is killed, as this draws them. site.yml has a dozen, teardown.yml half of that.
+SEED = 10
+
+
+@dataclass
+class Watch:
+    """All canaries that are planted, and what happened to them."""
+
+    host: LabHost
+    inventory: Path
+    planted: list[Canary] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    harmed: list[str] = field(default_factory=list)
+
+    def plant(self, more: Sequence[Canary]) -> None:
+        self.planted += more
+        self.known.update(canaries.plant(self.host, more))
+
+    def look(self, after: str) -> None:
+        """Each harm is noted once."""
+        now = canaries.states(self.host, self.planted)
+        for name, state in now.items():
+            if state != self.known[name]:
+                lines = unified_diff(self.known[name].splitlines(), state.splitlines(), n=0, lineterm="")
+                self.harmed.append(f"{after}: {name}:\n" + "\n".join(list(lines)[2:]))
+                self.known[name] = state
+
+    def run(self, playbook: str, *, refused: bool = False) -> str:
+        """To the end, which is as it should be, or noted."""
+        run = run_playbook(playbook, self.inventory)
+        if (run.returncode != 0) != refused:
+            self.harmed.append(f"{playbook}.yml ended with {run.returncode}:\n{ending(run.stdout)}")
+        self.look(f"{playbook}.yml, refused" if refused else f"{playbook}.yml")
+        return run.stdout
+
+    def run_until_killed(self, name: str, changes: int) -> str:
+        """Killed as soon as so many of its tasks have reported a change."""
+        playbook = interruption.Playbook(lambda _host: checkout.command(name, self.inventory), directory=checkout.ROOT)
+        code, output, _tasks = interruption.run(playbook, self.host, after_changes=changes)
+        if code != -signal.SIGKILL:
+            self.harmed.append(f"{name}.yml ended with {code} before it had made {changes} changes:\n{ending(output)}")
+        interruption.end_sessions(self.host)
+        self.look(f"{name}.yml, killed after {changes} changes")
+        return output
+
+    def is_named(self, said: str, report: str, names: Sequence[Canary]) -> None:
+        unnamed = [canary for canary in names if canary.named not in said]
+        self.harmed += [f"{report} does not name {canary.named}: {canary.name}" for canary in unnamed]
+
+    def remove(self, gone: Sequence[Canary]) -> None:
+        for canary in reversed(gone):
+            self.host.run(canary.remove)
+        self.planted = [canary for canary in self.planted if canary not in gone]
+
+
+def test_what_is_not_the_labs_is_neither_changed_nor_removed(tmp_path: Path) -> None:
+    draw = random.Random(SEED)  # noqa: S311 - no secret
+    with lab_host.start(layer="peers") as host:
+        stranger.use_libvirt(host)
+        watch = Watch(host, checkout.inventory(host, tmp_path))
+        watch.plant(canaries.before())
+        for changes in sorted(draw.sample(range(1, 12), 2)):
+            watch.run_until_killed("site", changes)
+        watch.run("site")
+        watch.plant(canaries.inside())
+        watch.run("site")
+
+        users = canaries.users()
+        watch.plant(users)
+        said = watch.run("teardown", refused=True)
+        watch.is_named(said, "the refusal", users)
+        watch.remove(users)
+
+        said = watch.run_until_killed("teardown", draw.randrange(1, 5)) + watch.run("teardown")
+        watch.is_named(said, "the teardown's report", watch.planted)
+        assert not watch.harmed, "\n".join(watch.harmed)
