@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from support import canaries, checkout, interruption, lab_host, stranger
 from support.checkout import run_playbook
-from support.failures import ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,7 @@ class Watch:
         """To the end, which is as it should be, or noted."""
         run = run_playbook(playbook, self.inventory)
         if (run.returncode != 0) != refused:
-            self.harmed.append(f"{playbook}.yml ended with {run.returncode}:\n{ending(run.stdout)}")
+            self.harmed.append(f"{playbook}.yml ended with {run.returncode}:\n{errors(run.stdout)}")
         self.look(f"{playbook}.yml, refused" if refused else f"{playbook}.yml")
         return run.stdout
 
@@ -59,7 +58,7 @@ class Watch:
         playbook = interruption.Playbook(lambda _host: checkout.command(name, self.inventory), directory=checkout.ROOT)
         code, output, _tasks = interruption.run(playbook, self.host, after_changes=changes)
         if code != -signal.SIGKILL:
-            self.harmed.append(f"{name}.yml ended with {code} before it had made {changes} changes:\n{ending(output)}")
+            self.harmed.append(f"{name}.yml ended with {code} before it had made {changes} changes:\n{errors(output)}")
         interruption.end_sessions(self.host)
         self.look(f"{name}.yml, killed after {changes} changes")
         return output
@@ -72,6 +71,10 @@ class Watch:
         for canary in reversed(gone):
             self.host.run(canary.remove)
         self.planted = [canary for canary in self.planted if canary not in gone]
+
+
+def errors(output: str) -> str:
+    return "\n".join(line for line in output.splitlines() if line.startswith(("[ERROR]", "fatal:", "PLAY RECAP")))
 
 
 def test_what_is_not_the_labs_is_neither_changed_nor_removed(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ CHANGES = [
         "  + /run/nometal/mine: -rw------- root:root",
         "rm -r /run/nometal",
     ),
-    ("chown nobody /etc/hostname", "  =>  -rw-r--r-- nobody:root", "chown root /etc/hostname"),
+    ("chown nobody /etc/hostname", " nobody:root ", "chown root /etc/hostname"),
     ("echo nameserver 10.9.9.9 > /etc/resolv.conf", "      +nameserver 10.9.9.9", ": > /etc/resolv.conf"),
     ("sysctl -qw net.ipv4.ip_forward=1", "  ~ net.ipv4.ip_forward: 0  =>  1", "sysctl -qw net.ipv4.ip_forward=0"),
     ("mkdir /mnt/m; mount -t tmpfs tmpfs /mnt/m", "  + /mnt/m: tmpfs", "umount /mnt/m; rmdir /mnt/m"),
