@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from support import canaries, checkout, interruption, lab_host, stranger
 from support.checkout import run_playbook
+from support.failures import CommandFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,12 @@ class Watch:
     harmed: list[str] = field(default_factory=list)
 
     def plant(self, more: Sequence[Canary]) -> None:
-        self.planted += more
-        self.known.update(canaries.plant(self.host, more))
+        try:
+            self.known.update(canaries.plant(self.host, more))
+        except CommandFailed as failed:  # because a run has failed, which is noted already
+            self.harmed.append(f"not planted: {failed}")
+        else:
+            self.planted += more
 
     def look(self, after: str) -> None:
         """Each harm is noted once."""
@@ -69,7 +74,7 @@ class Watch:
 
     def remove(self, gone: Sequence[Canary]) -> None:
         for canary in reversed(gone):
-            self.host.run(canary.remove)
+            self.host.run(canary.remove, check=False)
         self.planted = [canary for canary in self.planted if canary not in gone]
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import checkout, lab_host, peers, snapshot
-from support.failures import ending
+from support.failures import CommandFailed, ending
+from support.guest import GuestFailed
 from support.guest_lab import Lab
 from support.world import a_world
 
@@ -41,10 +42,11 @@ def test_a_lab_on_a_host_as_others_have_it(host_kind: HostKind, is_full: bool, w
             host.run(host_kind.reload)
             changed(lab, "site", "-e", "rehearsal_enabled=false")  # it heals what the host's hooks have not
         assert changed(lab, "site", "-e", "rehearsal_enabled=false") == 0
-        serves_its_guests(lab)
+        unwell = what_guests_lack(lab)
 
         changed(lab, "teardown")
-        assert snapshot.take(host).diff(before, without=peers.OF_THEMSELVES) == ""
+        left = snapshot.take(host).diff(before, without=peers.OF_THEMSELVES)
+        assert not unwell + left, unwell + left
 
 
 def changed(lab: Lab, playbook: str, *arguments: str) -> int:
@@ -55,9 +57,14 @@ def changed(lab: Lab, playbook: str, *arguments: str) -> int:
     return int(count)
 
 
-def serves_its_guests(lab: Lab) -> None:
-    """On both sides of the veth pair; the BMCs are the real ones."""
+def what_guests_lack(lab: Lab) -> str:
+    """On both sides of the veth pair; the BMCs are the real ones. Empty: nothing."""
     lab.switch_on_node("control-plane-0", network=lab.network["name"], prefix="guest-as-")
     lab.switch_on_node("worker-0", prefix="guest-as-")
-    lab.assert_all_is_well()
-    lab.switch_off()
+    try:
+        lab.assert_all_is_well()
+    except (AssertionError, GuestFailed, CommandFailed) as error:
+        return f"{error}\n"
+    finally:
+        lab.switch_off()
+    return ""

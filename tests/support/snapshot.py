@@ -31,6 +31,7 @@ BY_THEMSELVES = {
     "/etc/machine-id": "every host has its own",
     "/etc/ld.so.cache": "made anew by package installations",
     "/root/.ansible": "Ansible's working directory",
+    "/home/*/.ansible": "the same, of whoever may use sudo",
     "/root/.cache": "a cache",
     "/root/.bash_history": "of whoever looked around",
     "/etc/.pwd.lock": "touched by whoever reads users carefully",
