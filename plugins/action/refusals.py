@@ -37,7 +37,7 @@ class ActionModule(ActionBase):
         given, variables = self.validate_argument_spec(ARGUMENTS)[1], task_vars or {}
         self._task.check_mode = True  # of all that is executed from here on
         refusals = [*filter(None, given["found"]), *self._refusals(given, variables)]
-        told = [f"{given['stage']}: {text}" for text in dict.fromkeys(refusals)]
+        told = [f"{given['stage']}: {_indented(text)}" for text in dict.fromkeys(refusals)]
         if told and given["stop"]:
             return {"failed": True, "msg": message(given["stage"], told), "refusals": told}
         return {"changed": False, "refusals": told}
@@ -81,6 +81,11 @@ class ActionModule(ActionBase):
         result = self._execute_module(question.module, question.arguments, task_vars=variables)
         if result.get("failed"):
             yield str(result.get("msg") or f"{question.module} failed in check mode")
+
+
+def _indented(text: str) -> str:
+    """One item of a list, though it has several lines."""
+    return text.strip().replace("\n", "\n  ")
 
 
 def message(stage: str, told: list[str]) -> str:

@@ -461,7 +461,7 @@ def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, che
     passing = [problem for problem in problems if check_mode and problem.may_pass]
     wrong = [f"- {problem}" for problem in problems if problem not in passing]
     if wrong:
-        raise OperatorError("\n".join(["Nothing was changed, because of this:", *dict.fromkeys(wrong)]))
+        raise OperatorError("\n".join(["No VM was changed, because of this:", *dict.fromkeys(wrong)]))
     return [f"Nothing would be made yet: {problem}." for problem in passing]
 
 

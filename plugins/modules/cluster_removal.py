@@ -187,7 +187,7 @@ def connected(place: Place, uri: str) -> Iterator[Any]:
         if not place.directory.exists():
             raise
         raise OperatorError(
-            f"{error} Nothing was removed: {place.directory} tells what of libvirt's belongs to the cluster."
+            f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to the cluster."
         ) from error
 
 

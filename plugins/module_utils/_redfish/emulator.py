@@ -131,13 +131,21 @@ class EmulatorPort:
         if self._connection:
             found += obstacles.of_vms(self._connection, self._lab, check_mode=check_mode)
             found += obstacles.of_media(self._connection, self._lab)
+        found += [] if mistakes else self._conflicts()
         if found:
             raise OperatorError("\n".join(found))
+        # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
         certificates.require_cryptography()
         obstacles.require_what_roles_make(self._lab)
-        self._service.refuse_conflicts()
-        if self._lab.listen:
-            StoragePoolPort(self._connection, self._lab.pool).refuse_conflicts()
+
+    def _conflicts(self) -> Iterator[str]:
+        """Of the pool of its media, and of the service."""
+        ports = [self._pool] if self._pool and self._lab.listen else []
+        for port in [*ports, self._service]:
+            try:
+                port.refuse_conflicts()
+            except OperatorError as error:
+                yield str(error)
 
     def _served(self) -> list[Port]:
         """What the running service holds: to look for the holder of each of its ports would take long."""
