@@ -41,8 +41,8 @@ def reason(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, RecursionError) or SELF_REFERENCE in text:
         return (
-            f"{SPEC} refers to itself: a template in it, or in a variable that it uses, needs {SPEC} to be known first. "
-            f"Take the templates that name {SPEC} out of it."
+            f"{SPEC} refers to itself: a template in it, or in a variable that it uses, needs {SPEC} to be known "
+            f"first. Take the templates that name {SPEC} out of it."
         )
     return f"{SPEC} cannot be read: {text}"
 

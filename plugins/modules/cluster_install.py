@@ -188,7 +188,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     bundle_secrets,
     config_secrets,
@@ -326,10 +326,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         result = run(module.params, check_mode=module.check_mode)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
     if result["decision"] == decision.MUST_RESTART:
         module.fail_json(msg=result["why"], **result)
     module.exit_json(**result)

@@ -9,8 +9,8 @@ module: derive_lab
 short_description: The model of a lab, from the variable lab_spec
 version_added: 0.1.0
 description:
-  - Does what the filter P(nometal.ipi.lab_model#filter) does, with the variable C(lab_spec), and fails with a plain list
-    of all that is wrong with it.
+  - Does what the filter P(nometal.ipi.lab_model#filter) does, with the variable C(lab_spec), and fails with a plain
+    list of all that is wrong with it.
   - It runs on the controller, and touches no host.
 author:
   - nometal.ipi contributors (@nometal)

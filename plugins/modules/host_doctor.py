@@ -236,7 +236,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination im
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import needs_from
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.table import table
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import BLOCKER, OK, WARNING, Verdict
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 
 POOL = {
     "name": {"type": "str", "default": ""},
@@ -285,10 +285,8 @@ def result_of(verdicts: dict[str, Verdict]) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         needs = needs_from(module.params)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
     module.exit_json(**result_of(examine(needs)))
 
 

@@ -22,8 +22,8 @@ options:
     required: true
   tasks:
     description:
-      - Files in the role's directory C(tasks). Each of their tasks that calls a module of this collection is asked, with
-        its C(loop) and C(vars), whatever its C(when).
+      - Files in the role's directory C(tasks). Each of their tasks that calls a module of this collection is asked,
+        with its C(loop) and C(vars), whatever its C(when).
     type: list
     elements: str
     default: []

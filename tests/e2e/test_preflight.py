@@ -95,11 +95,17 @@ def test_on_a_fresh_host(host: LabHost, tmp_path: Path) -> None:
     for row in OF_THE_SPECIFICATION:
         host.run(row.spoil)
     before = snapshot.take(host)
-    files = {"ssh_key_file": "/nowhere/key.pub", "pull_secret_file": "/nowhere/secret.json", "manifests_dir": "/nowhere"}
+    files = {
+        "ssh_key_file": "/nowhere/key.pub",
+        "pull_secret_file": "/nowhere/secret.json",
+        "manifests_dir": "/nowhere",
+    }
     size = {"vcpus": 4, "memory": "16GiB", "disks": [{"size": "120GiB"}]}
     nodes = {"control_plane": {"count": 3, **size}, "workers": {"count": 0}}
     real = {"install": {"version": "stable-4.20", **files}, "nodes": nodes, "storage_pool": {"path": "/srv/pool"}}
-    assert is_refused_at_once(run_playbook("preflight", checkout.inventory(host, tmp_path, **real)), OF_THE_SPECIFICATION)
+    assert is_refused_at_once(
+        run_playbook("preflight", checkout.inventory(host, tmp_path, **real)), OF_THE_SPECIFICATION
+    )
     assert snapshot.take(host).diff(before) == ""
 
 
