@@ -23,6 +23,16 @@ def pid_of(daemon: str) -> int | None:
     return pid if command == daemon else None
 
 
+def journal_of(unit: str, since: float, lines: int) -> str:
+    """What it and systemd have said of it: why it did not start, which systemd-run does not say."""
+    ask = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--lines={lines}", f"--since=@{int(since)}"]
+    try:
+        subprocess.run(["journalctl", "--sync"], check=False, capture_output=True)
+        return subprocess.run([*ask, f"--unit={unit}"], check=False, capture_output=True, text=True).stdout.strip()
+    except OSError:  # there is none
+        return ""
+
+
 def run(*command: str) -> str:
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
