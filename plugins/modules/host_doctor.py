@@ -201,6 +201,13 @@ blockers:
   type: list
   elements: str
   sample: [memory]
+blocking:
+  description: What the blockers are, with what to do, one text each.
+  returned: always
+  type: list
+  elements: str
+  sample:
+    - "memory: 65536 MiB needed, 30000 MiB in all. Give the nodes less memory, take fewer nodes, or use a larger host."
 warnings_found:
   description: Names of the checks that are warnings. (Ansible keeps the key C(warnings) for itself.)
   returned: always
@@ -274,6 +281,11 @@ def result_of(verdicts: dict[str, Verdict]) -> dict[str, Any]:
         "checks": [
             {"check": name, "status": verdict.status, "measured": verdict.measured, "advice": verdict.advice}
             for name, verdict in verdicts.items()
+        ],
+        "blocking": [
+            f"{name}: {verdict.measured}. {verdict.advice}"
+            for name, verdict in verdicts.items()
+            if verdict.status == BLOCKER
         ],
         "blockers": [name for name, verdict in verdicts.items() if verdict.status == BLOCKER],
         "warnings_found": [name for name, verdict in verdicts.items() if verdict.status == WARNING],

@@ -1,9 +1,9 @@
-"""What any stage would refuse is refused before the first change of a run, all of it in one list."""
+"""What any stage would refuse is refused before the first change of a run, all of it in one list, by "refusals"."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from support import checkout, lab_host, snapshot, stranger
@@ -102,7 +102,11 @@ def test_on_a_fresh_host(host: LabHost, tmp_path: Path) -> None:
     }
     size = {"vcpus": 4, "memory": "16GiB", "disks": [{"size": "120GiB"}]}
     nodes = {"control_plane": {"count": 3, **size}, "workers": {"count": 0}}
-    real = {"install": {"version": "stable-4.20", **files}, "nodes": nodes, "storage_pool": {"path": "/srv/pool"}}
+    real: dict[str, Any] = {
+        "install": {"version": "stable-4.20", **files},
+        "nodes": nodes,
+        "storage_pool": {"path": "/srv/pool"},
+    }
     assert is_refused_at_once(
         run_playbook("preflight", checkout.inventory(host, tmp_path, **real)), OF_THE_SPECIFICATION
     )
@@ -116,9 +120,9 @@ def test_in_a_lab_that_is_there(tmp_path: Path) -> None:
         for row in IN_A_LAB:
             host.run(row.spoil)
         before = snapshot.take(host)
-        bridge = {"machine_network": {"bridge": "renamed0", "mtu": 1400}}
+        bridge: dict[str, Any] = {"machine_network": {"bridge": "renamed0", "mtu": 1400}}
         small = {"vcpus": 1, "memory": "512MiB", "disks": [{"size": "16MiB"}]}
-        smaller = {"nodes": {"control_plane": {"count": 3, **small}, "workers": {"count": 0}}}
+        smaller: dict[str, Any] = {"nodes": {"control_plane": {"count": 3, **small}, "workers": {"count": 0}}}
         other = checkout.inventory(host, tmp_path, **bridge, **smaller)
         assert is_refused_at_once(run_playbook("site", other), IN_A_LAB)
         assert snapshot.take(host).diff(before) == ""
@@ -126,7 +130,10 @@ def test_in_a_lab_that_is_there(tmp_path: Path) -> None:
         # Its names could change at once, were there not the bridge of its neighbour.
         host.run("ip link add provisioning type bridge")
         before = snapshot.take(host)
-        pxe = {"bmc": {"protocol": "redfish"}, "provisioning_network": {"mode": "unmanaged", "bridge": "provisioning"}}
+        pxe: dict[str, Any] = {
+            "bmc": {"protocol": "redfish"},
+            "provisioning_network": {"mode": "unmanaged", "bridge": "provisioning"},
+        }
         alone = run_playbook("network", checkout.inventory(host, tmp_path, base_domain="other.test", **pxe))
         assert "Stage network has changed nothing, because of this:" in alone.stdout, ending(alone.stdout)
         assert "bridge provisioning exists and is no libvirt network's" in alone.stdout

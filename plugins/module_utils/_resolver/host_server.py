@@ -196,10 +196,11 @@ def _run(unit: str, command: list[str]) -> None:
 
 def _journal(unit: str, since: int) -> str:
     """Why a service did not start, which systemd-run does not say."""
+    sync = ["journalctl", "--sync"]
     ask = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=5", f"--since=@{since}", f"--unit={unit}"]
     if not _has_systemd():
         return ""
-    subprocess.run(["journalctl", "--sync"], check=False, capture_output=True)
+    subprocess.run(sync, check=False, capture_output=True)
     return subprocess.run(ask, check=False, capture_output=True, text=True).stdout
 
 
