@@ -97,7 +97,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle, bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle_pieces import Source, pieces
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab
@@ -154,10 +154,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import names_its_path
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@names_its_path(lambda path, *_: path)
 def write_whole(path: Path, text: str, mode: int) -> None:
     """Never half a file: it is made beside its place, where it also gets the label that SELinux gives files there."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, names_its_path
 
 Notes = dict[str, dict[str, Any]]
 
@@ -42,6 +42,7 @@ class HostMemory:
                 memory[topic] = {**values, **memory.get(topic, {})}
         return memory
 
+    @names_its_path(lambda memory, *_: memory.path)
     def note(self, notes: Notes) -> None:
         memory = self.with_notes(notes)
         if memory == self.recall():

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import names_its_path
+
 
 @dataclass(frozen=True)
 class Access:
@@ -45,6 +47,7 @@ def make_directory(path: Path, access: Access) -> None:
     give(path, access)
 
 
+@names_its_path(lambda path, *_: path)
 def write(path: Path, data: bytes, access: Access) -> None:
     draft = path.with_name(f".{path.name}.new")
     with suppress(FileNotFoundError):

@@ -67,10 +67,8 @@ def settle() -> None:
                 _withdraw()
         except FileNotFoundError as error:
             raise HostServerError(f"{error.filename} is missing: role nometal.ipi.host_prep installs it.") from error
-        except subprocess.CalledProcessError as error:
-            raise HostServerError(f"`{' '.join(error.cmd)}` failed: {error.stderr.strip()}") from error
         except OSError as error:
-            raise HostServerError(f"{error.filename}: {error.strerror}.") from error
+            raise HostServerError(f"{error.filename or STATE}: {error.strerror}.") from error
 
 
 def is_settled() -> bool:
@@ -160,7 +158,7 @@ def _start() -> None:
     _stop()  # a remainder that has lost its pid file
     unit = ["systemd-run", "--quiet", "--collect", f"--unit={SERVER_UNIT}"]
     service = [*unit, "--property=Type=forking", "--property=Restart=on-failure"] if _has_systemd() else []
-    subprocess.run([*service, *DNSMASQ], check=True, capture_output=True, text=True)
+    _run(SERVER_UNIT, [*service, *DNSMASQ])
 
 
 def _stop() -> None:
@@ -184,7 +182,26 @@ def _watch() -> None:
     unit = ["systemd-run", "--quiet", "--collect", f"--unit={WATCH}", *triggers]
     # However often somebody writes it: the watch is never given up.
     service = [*unit, "--property=Type=oneshot", "--property=StartLimitIntervalSec=0", str(HOOK)]
-    subprocess.run(service, check=True, capture_output=True, text=True)
+    _run(WATCH, service)
+
+
+def _run(unit: str, command: list[str]) -> None:
+    began = int(time.time())
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as error:
+        said = f"{error.stderr.strip()}\n{_journal(unit, began)}".strip()
+        raise HostServerError(f"`{' '.join(command)}` failed: {said}") from error
+
+
+def _journal(unit: str, since: int) -> str:
+    """Why a service did not start, which systemd-run does not say."""
+    sync = ["journalctl", "--sync"]
+    ask = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=5", f"--since=@{since}", f"--unit={unit}"]
+    if not _has_systemd():
+        return ""
+    subprocess.run(sync, check=False, capture_output=True)
+    return subprocess.run(ask, check=False, capture_output=True, text=True).stdout
 
 
 def _is_watched() -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, words_of
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class SplitDnsPort:
         try:
             {"write": means.write, "apply": means.apply, "remove": means.remove}[step.verb](self._lab)
         except OSError as error:
-            raise OperatorError(f"{error.filename} cannot be written: {error.strerror}.") from error
+            raise OperatorError(words_of(error)) from error
 
 
 def refuse_taken_domains(lab: Lab, held: Iterable[tuple[str, Sequence[str]]]) -> None:
