@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 
 
 def pid_file_of(daemon: str) -> Path:
@@ -25,7 +26,7 @@ def pid_of(daemon: str) -> int | None:
 
 def run(*command: str) -> str:
     try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, umask=UMASK)
     except FileNotFoundError as error:
         raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.") from error
     except subprocess.CalledProcessError as error:
