@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 
 
 def pid_file_of(daemon: str) -> Path:
@@ -36,7 +37,7 @@ def journal_of(unit: str, since: float, lines: int) -> str:
 
 def run(*command: str) -> str:
     try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, umask=UMASK)
     except FileNotFoundError as error:
         raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.") from error
     except subprocess.CalledProcessError as error:

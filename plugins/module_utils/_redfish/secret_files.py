@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import names_its_path
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,7 @@ def give(path: Path, access: Access) -> None:
 
 
 def make_directory(path: Path, access: Access) -> None:
-    for parent in reversed([parent for parent in path.parents if not parent.exists()]):
-        parent.mkdir()
-        parent.chmod(0o755)  # whatever the umask is
-    path.mkdir(mode=0o700, exist_ok=True)
+    files.make_directory(path, 0o700)
     give(path, access)
 
 
