@@ -333,7 +333,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import (
@@ -461,7 +461,7 @@ def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, che
     passing = [problem for problem in problems if check_mode and problem.may_pass]
     wrong = [f"- {problem}" for problem in problems if problem not in passing]
     if wrong:
-        raise OperatorError("\n".join(["Nothing was changed, because of this:", *dict.fromkeys(wrong)]))
+        raise OperatorError("\n".join(["No VM was changed, because of this:", *dict.fromkeys(wrong)]))
     return [f"Nothing would be made yet: {problem}." for problem in passing]
 
 
@@ -481,13 +481,11 @@ def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         result = run(module.params, check_mode=module.check_mode)
         for warning in result.pop("warnings"):
             module.warn(warning)
         module.exit_json(**result)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

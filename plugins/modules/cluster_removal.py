@@ -101,7 +101,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
@@ -187,16 +187,14 @@ def connected(place: Place, uri: str) -> Iterator[Any]:
         if not place.directory.exists():
             raise
         raise OperatorError(
-            f"{error} Nothing was removed: {place.directory} tells what of libvirt's belongs to the cluster."
+            f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to it."
         ) from error
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
@@ -137,10 +137,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -363,7 +363,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving, refuse_to_unplug
@@ -504,10 +504,8 @@ def main() -> None:
         required_if=[("state", "present", ("name", "bridge"))],
         supports_check_mode=True,
     )
-    try:
+    with operator_errors(module):
         module.exit_json(**act(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

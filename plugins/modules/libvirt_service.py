@@ -79,7 +79,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
 from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import (
@@ -144,12 +144,10 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     memory = HostMemory(Path(module.params["memory"]))
     act = start if module.params["state"] == "started" else restore
-    try:
+    with operator_errors(module):
         # Where systemd is in charge, and not merely installed, it keeps this directory.
         host = Systemd(module.params["layout"]) if Path("/run/systemd/system").is_dir() else Daemons()
         module.exit_json(**act(host, memory, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

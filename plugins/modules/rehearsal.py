@@ -169,7 +169,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import rehearsal, table
@@ -246,10 +246,8 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENTS, required_if=[("state", "played", ["image"])], supports_check_mode=True
     )
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

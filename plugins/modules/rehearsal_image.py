@@ -125,7 +125,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import Image, ImagePort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image_recipe import Recipe
@@ -170,10 +170,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

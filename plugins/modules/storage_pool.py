@@ -78,7 +78,7 @@ from uuid import UUID
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
     StoragePool,
@@ -130,10 +130,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries
@@ -209,13 +209,11 @@ def silence_of_hook(pair: str) -> list[str]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         result = run(module.params, check_mode=module.check_mode)
         for warning in warnings(module.params, check_mode=module.check_mode):
             module.warn(warning)
         module.exit_json(**result)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

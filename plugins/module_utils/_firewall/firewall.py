@@ -108,7 +108,7 @@ class FirewallPort:
         others = no_bridges(self._lab.bridges)
         if others:
             verb = "exists and is no bridge" if len(others) == 1 else "exist and are no bridges"
-            raise OperatorError(f"{', '.join(others)} {verb}; nothing was changed: name the lab's own bridges.")
+            raise OperatorError(f"{', '.join(others)} {verb}; the firewall stays as it is: name the lab's own bridges.")
         if not self._iptables and not self._nftables:
             raise NotThereYetError("Neither iptables nor nft is installed: role nometal.ipi.host_prep installs one.")
         if self._firewalld:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_of, run
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_file_of, pid_of, run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import lists_interfaces
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
@@ -103,7 +103,7 @@ class Systemd:
 
     def apply(self, step: Step) -> None:
         if step.verb == "enable":
-            self.UNIT.write_text(self._unit_text(), encoding="utf-8")
+            files.write_whole(self.UNIT, self._unit_text(), 0o644)
             run("systemctl", "daemon-reload")
             run("systemctl", "enable", self.TARGET)
         elif step.verb == "disable":
@@ -122,7 +122,7 @@ class Systemd:
     def _boot_parts(self) -> Iterator[str]:
         if self.UNIT.exists():
             yield "unit file"
-            if self.UNIT.read_text(encoding="utf-8") == self._unit_text():
+            if self.UNIT.read_text(encoding="utf-8") == self._unit_text() and files.access(self.UNIT) == (0, 0o644):
                 yield "unit file up to date"
         if "enabled" in _unit_properties([self.TARGET])[self.TARGET]:
             yield "link"
@@ -159,6 +159,8 @@ class Daemons:
         if pid:
             os.kill(pid, signal.SIGTERM)
             _wait_for(lambda: not pid_of(daemon), f"{daemon} (process {pid}) does not stop")
+        if not pid_of(daemon):
+            pid_file_of(daemon).unlink(missing_ok=True)  # the daemon leaves it behind
 
 
 def wait_until_it_answers() -> None:

@@ -56,9 +56,10 @@ class OwnDirectory:
 
     def make(self) -> None:
         """For all to read: those who do are no root."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.mark.write_text(MARK_TEXT.format(module=self.module), encoding="utf-8")
-        self.path.chmod(0o755)
+        files.own_directory(self.path)
+        with files.open_kept(self.mark, 0o644) as mark:
+            mark.truncate(0)
+            mark.write(MARK_TEXT.format(module=self.module))
         self._take_lock()
 
     def entries(self) -> Iterator[Path]:

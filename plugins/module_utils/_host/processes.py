@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 
 
 def pid_file_of(daemon: str) -> Path:
@@ -23,11 +24,23 @@ def pid_of(daemon: str) -> int | None:
     return pid if command == daemon else None
 
 
+def journal_of(unit: str, since: float, lines: int) -> str:
+    """What it and systemd have said of it: why it did not start, which systemd-run does not say."""
+    sync = ["journalctl", "--sync"]
+    ask = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--lines={lines}", f"--since=@{int(since)}"]
+    try:
+        subprocess.run(sync, check=False, capture_output=True)
+        return subprocess.run([*ask, f"--unit={unit}"], check=False, capture_output=True, text=True).stdout.strip()
+    except OSError:  # there is none
+        return ""
+
+
 def run(*command: str) -> str:
     try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, umask=UMASK)
     except FileNotFoundError as error:
         raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.") from error
     except subprocess.CalledProcessError as error:
-        raise OperatorError(f"`{' '.join(command)}` failed: {error.stderr.strip()}") from error
+        reason = error.stderr.strip() or error.stdout.strip() or f"it ended with {error.returncode}"
+        raise OperatorError(f"`{' '.join(command)}` failed: {reason}") from error
     return done.stdout

@@ -105,9 +105,10 @@ class ToolsPort:
         return locked(self._path / MARK, fcntl.LOCK_SH, self._make_directory, lambda: self._wait("their removal"))
 
     def _make_directory(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-        if not (self._path / MARK).exists():
-            (self._path / MARK).write_text(MARK_TEXT.format(module=MODULE), encoding="utf-8")
+        files.own_directory(self._path)
+        with files.open_kept(self._path / MARK, 0o644) as mark:
+            if not mark.tell():
+                mark.write(MARK_TEXT.format(module=MODULE))
 
     def _wait(self, what: str) -> None:
         self._progress.say("oc", f"waits for {what}")
@@ -115,7 +116,7 @@ class ToolsPort:
     def _finish(self) -> None:
         """What is there of it stays when this is killed, and is gone on with."""
         final, work = self._answer.directory, self._work
-        with locked(work, fcntl.LOCK_EX, lambda: work.mkdir(exist_ok=True), lambda: self._wait("another run")):
+        with locked(work, fcntl.LOCK_EX, lambda: files.make_directory(work), lambda: self._wait("another run")):
             if not tools_kept.read(final):  # by another run, while this one waited
                 self._forget_others(work)
                 try:

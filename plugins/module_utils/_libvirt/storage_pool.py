@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import volumes_in_use
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
@@ -159,12 +160,12 @@ def _contents(directory: Path) -> list[Path]:
 
 def _build(pool: Any) -> None:
     """The directory; libvirt makes that of an idle pool only."""
+    directory = Path(_path_of(pool))
+    files.make_directory(directory.parent)
     if not pool.isActive():
         pool.build()
         return
-    directory = Path(_path_of(pool))
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(BUILT_MODE)
+    files.own_directory(directory, BUILT_MODE)
     pool.refresh()  # of what was in it, nothing is left
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_edit as edit
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import firmware, vm_host, vm_rules
@@ -158,7 +159,7 @@ class VmPort:
             domain_type=vm_rules.domain_type(self._host, name, vm),
             firmware=self._host.firmware[vm.firmware, vm.machine] or firmware.Firmware(),
         )
-        Path(vm.console or "").parent.mkdir(parents=True, exist_ok=True)
+        files.make_directory(Path(vm.console or "").parent)
         if name in self._domains:
             root = xml.parsed(vm_host.saved_xml(self._domain(name)))  # anew: its BMC does not wait for us
         else:

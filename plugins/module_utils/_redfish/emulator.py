@@ -34,7 +34,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service impor
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Port
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Login
@@ -131,13 +131,18 @@ class EmulatorPort:
         if self._connection:
             found += obstacles.of_vms(self._connection, self._lab, check_mode=check_mode)
             found += obstacles.of_media(self._connection, self._lab)
+        found += [] if mistakes else self._conflicts()
         if found:
             raise OperatorError("\n".join(found))
+        # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
         certificates.require_cryptography()
         obstacles.require_what_roles_make(self._lab)
-        self._service.refuse_conflicts()
-        if self._lab.listen:
-            StoragePoolPort(self._connection, self._lab.pool).refuse_conflicts()
+
+    def _conflicts(self) -> Iterator[str]:
+        """Of the pool of its media, and of the service."""
+        if self._pool and self._lab.listen:
+            yield from _refusal_of(self._pool.refuse_conflicts)
+        yield from _refusal_of(self._service.refuse_conflicts)
 
     def _served(self) -> list[Port]:
         """What the running service holds: to look for the holder of each of its ports would take long."""
@@ -235,6 +240,14 @@ class EmulatorPort:
 
     def _write(self, path: Path, text: str, access: Access | None = None) -> None:
         secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
+
+
+def _refusal_of(refuse: Callable[[], None]) -> list[str]:
+    try:
+        refuse()
+    except OperatorError as error:
+        return [str(error)]
+    return []
 
 
 def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Release:
     def _install_package(self, recipe: Recipe) -> None:
         where = _run([self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
         package = Path(where.strip()) / PACKAGE
-        package.mkdir()
+        files.make_directory(package)
         for name, text in recipe.sources.items():
             (package / name).write_text(text, encoding="utf-8")
         _run([self.python, "-m", "compileall", "-q", str(package)])
@@ -129,7 +130,7 @@ def begin(path: Path, recipe: Recipe) -> Release:
     name = f"{PREFIX}{recipe.digest[:DIGITS]}"
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     directory = next(path / each for each in names if not (path / each).exists())
-    directory.mkdir(0o755)
+    files.make_directory(directory)
     return Release(directory)
 
 

@@ -130,8 +130,7 @@ class SoftwarePort:
 
     def _make_directory(self) -> None:
         self._directory.make()
-        self._launcher.parent.mkdir(exist_ok=True)
-        self._launcher.parent.chmod(0o755)
+        files.own_directory(self._launcher.parent)
         if SELINUX.exists():
             # The policy lets services run what is in /opt/*/bin; new files there get the label of the directory.
             run("restorecon", "-R", str(self._launcher.parent))

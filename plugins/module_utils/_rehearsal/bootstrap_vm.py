@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, firmware, vm_host
 
 try:
@@ -84,7 +85,7 @@ def random_mac() -> str:
 
 def start(connection: Any, vm: BootstrapVm, image: Path) -> str:
     """Returns the path of its channel."""
-    vm.directory.mkdir(parents=True, exist_ok=True)
+    files.make_directory(vm.directory)
     pool = connection.storagePoolDefineXML(POOL.format(name=vm.name, path=vm.directory))
     pool.create()
     pool.setAutostart(True)

@@ -46,8 +46,8 @@ ENDING_SECONDS, PLAYING_SECONDS = 60, 1200
 def alone(lab: str, *, end_other: bool = False) -> Iterator[None]:
     """Another that still runs, a colleague's or one whose controller was lost, is waited for; or it is ended."""
     directory = RUNS / lab
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("a+", encoding="ascii") as lock:
+    files.make_directory(directory)
+    with files.open_kept(directory / "lock", 0o644) as lock:
         _take(lock, end_other)
         lock.truncate(0)
         lock.write(str(os.getpid()))

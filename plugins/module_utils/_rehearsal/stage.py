@@ -195,7 +195,7 @@ class Stage:
             line.close()
 
     def _note_touched(self) -> None:
-        self._home.mkdir(parents=True, exist_ok=True)
+        files.own_directory(self._home)
         self._begins = {path: path.stat().st_size for path in self._logs().values() if path.exists()}
         for vm in self.nodes():
             self._nvram.keep(vm)

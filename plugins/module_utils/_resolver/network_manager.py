@@ -55,7 +55,10 @@ class NetworkManager:
     def write(self, lab: Lab) -> None:
         files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
 
-    def apply(self, lab: Lab) -> None:
+    def evidence(self, lab: Lab) -> str:
+        return f"the dnsmasq of NetworkManager goes by {_file(lab)}, and `journalctl -u NetworkManager` shows its log"
+
+    def apply(self, lab: Lab, *, anew: bool) -> None:  # noqa: ARG002 - it is always started anew
         run("nmcli", "general", "reload", "dns-full")
         deadline = time.monotonic() + PATIENCE
         while not _has_been_read(_file(lab)):
@@ -67,7 +70,7 @@ class NetworkManager:
         # The file goes last: as long as it is there, the next run can tell that dnsmasq may still go by it.
         files.write_whole(_file(lab), "", 0o644)
         if self.dnsmasq():
-            self.apply(lab)
+            self.apply(lab, anew=False)
         files.remove(_file(lab))
 
     def held(self) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -60,15 +60,19 @@ class ResolvConf:
         ENTRY.write(_program())
         files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
 
-    def apply(self, _lab: Lab) -> None:
+    def evidence(self, _lab: Lab) -> str:
+        server = f"dnsmasq on {host_server.ADDRESS}, the first name server in {host_server.RESOLV_CONF}"
+        return f"{server}, goes by {host_server.SERVERS}, and `journalctl -t dnsmasq` shows its log"
+
+    def apply(self, _lab: Lab, *, anew: bool) -> None:
         try:
-            host_server.settle()
+            host_server.settle(anew=anew)
         except host_server.HostServerError as error:
             raise OperatorError(f"The host's own name server for the labs: {error}") from error
 
     def remove(self, lab: Lab) -> None:
         files.remove(_file(lab))
-        self.apply(lab)
+        self.apply(lab, anew=False)
         if not host_server.labs():
             shutil.rmtree(host_server.STATE, ignore_errors=True)
             ENTRY.remove()

@@ -41,10 +41,15 @@ class SystemdResolved:
     def write(self, lab: Lab) -> None:
         _entry(lab).write(_script(lab))
 
-    def apply(self, lab: Lab) -> None:
+    def apply(self, lab: Lab, *, anew: bool) -> None:
         if _exists(lab.link):
             for command in _commands(lab):
                 run(*command)
+        if anew:
+            run("resolvectl", "flush-caches")
+
+    def evidence(self, lab: Lab) -> str:
+        return f"`resolvectl status {lab.link}` shows what systemd-resolved goes by"
 
     def remove(self, lab: Lab) -> None:
         if _exists(lab.link) and self.runs():

@@ -388,7 +388,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
     ]
     told = refused(libvirtd, *wrong).splitlines()
     expected = [
-        "Nothing was changed, because of this:",
+        "No VM was changed, because of this:",
         "- demo-2: vcpus: is 9999; 1 to 255 are right",
         "- demo-3: memory_mib: is 1000000000; 64 to 16777216 are right",
         "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
