@@ -8,8 +8,7 @@ IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .DEFAULT_GOAL := help
 .PHONY: help lab doctor rehearse teardown docs clean
-.PHONY: test test-full test-lint test-types test-sanity test-unit test-integration test-e2e test-matrix test-molecule
-.PHONY: bench system-packages
+.PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +28,7 @@ teardown: $(VENV)/.lab ## Remove the lab, and leave the host as it was
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run lint types sanity unit integration molecule e2e
 
+.PHONY: test-full test-matrix
 test-full: ## Run all tests, with a lab on every kind of host: an hour more
 	@tests/run lint types sanity unit integration molecule full
 
