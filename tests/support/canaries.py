@@ -46,6 +46,13 @@ FILES = [
     *(f"/var/lib/libvirt/images/{LAB}-worker-0-0.qcow2", f"/var/lib/libvirt/images/nometal-{LAB}2/theirs.img"),
     *(f"/var/lib/libvirt/dnsmasq/nm-{LAB}2.status", f"/var/lib/libvirt/openshift-images/{LAB}2/theirs.img"),
 ]
+# Directories of theirs that are reported as a whole.
+WHOLE = {
+    "/var/lib/nometal/install/theirs.txt": "/var/lib/nometal/install",
+    "/var/lib/nometal/rehearsal/theirs.txt": "/var/lib/nometal/rehearsal",
+    "/var/lib/nometal/deep/er/theirs.txt": "/var/lib/nometal/deep",
+    "/opt/nometal/deep/theirs.txt": "/opt/nometal/deep",
+}
 # Of these the host's programs want to read more than a line.
 TEXTS = {
     "/etc/libvirt/hooks/qemu": "#!/bin/sh\nexit 0\n",
@@ -70,7 +77,9 @@ def file(path: str, *, named: bool = False) -> Canary:
     text = TEXTS.get(path, "# theirs\n")
     mode = "0755" if text.startswith("#!") else "0640"
     plant = f"mkdir -p $(dirname {path}); printf '{text}' >{path}; chmod {mode} {path}; chown nobody {path}"
-    return Canary(f"file {path}", plant, f"stat -c '%A %U:%G %Y' {path}; cat {path}", path if named else "")
+    return Canary(
+        f"file {path}", plant, f"stat -c '%A %U:%G %Y' {path}; cat {path}", WHOLE.get(path, path) if named else ""
+    )
 
 
 def mount(at: str, how: str, *, named: bool = False) -> Canary:
