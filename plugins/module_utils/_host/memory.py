@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import LOCKS, alone
 
 Notes = dict[str, dict[str, Any]]
 
@@ -22,6 +23,7 @@ class HostMemory:
     """
 
     path: Path
+    lock: Path = LOCKS / ".host.json"
 
     def recall(self) -> Notes:
         try:
@@ -42,13 +44,19 @@ class HostMemory:
                 memory[topic] = {**values, **memory.get(topic, {})}
         return memory
 
-    def note(self, notes: Notes) -> None:
-        memory = self.with_notes(notes)
-        if memory == self.recall():
-            return
+    def note(self, notes: Notes) -> tuple[Notes, Notes]:
+        """What was noted before, and what is now. Runs for other labs note things at the same time."""
+        with alone(self.lock):
+            before, after = self.recall(), self.with_notes(notes)
+            if after != before:
+                self._write(after)
+        return before, after
+
+    def _write(self, memory: Notes) -> None:
         draft = self.path.with_suffix(".new")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o644)  # whatever the umask
             file.write(json.dumps(memory, indent=2, sort_keys=True) + "\n")
             file.flush()
             os.fsync(file.fileno())  # or a power cut could leave the new name with nothing in it
