@@ -38,9 +38,21 @@ def test_the_link_of_the_checkout_leads_to_it() -> None:
     assert (ROOT / "playbooks" / "collections" / "ansible_collections" / "nometal" / "ipi").resolve() == ROOT
 
 
-def test_site_runs_every_stage_once_and_the_doctor_first() -> None:
-    stages = [play["ansible.builtin.import_playbook"] for play in load(ROOT / "playbooks" / "site.yml")]
-    assert stages[0] == "doctor.yml"
-    assert len(stages) == len(set(stages))
-    alone = {"site.yml", "spec.yml", "teardown.yml"}
-    assert set(stages) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+def test_site_has_the_lab_to_itself_and_runs_every_stage_once_and_the_doctor_first() -> None:
+    taking, *stages, releasing = load(ROOT / "playbooks" / "site.yml")
+    for play, name in ((taking, "spec.yml"), (releasing, "release.yml")):
+        assert play["ansible.builtin.import_playbook"] == name
+        assert play["vars"] == {"lab_lock_stage": "site"}
+    names = [play["ansible.builtin.import_playbook"] for play in stages]
+    assert names[0] == "doctor.yml"
+    assert len(names) == len(set(names))
+    alone = {"site.yml", "spec.yml", "teardown.yml", "release.yml"}
+    assert set(names) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+
+
+@pytest.mark.parametrize("stage", ["host", "network", "nodes", "bmc", "rehearse", "install", "teardown"])
+def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str) -> None:
+    plays = load(ROOT / "playbooks" / f"{stage}.yml")
+    for play, name in ((plays[0], "spec.yml"), (plays[-1], "release.yml")):
+        assert play["ansible.builtin.import_playbook"] == name
+        assert play["vars"] == {"lab_lock_stage": stage}
