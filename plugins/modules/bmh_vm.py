@@ -204,6 +204,13 @@ options:
       - Of role node_vms, this is C(node_vms_recreate).
     type: bool
     default: false
+  protect:
+    description:
+      - Why no VM and no disk may be destroyed, for instance because a cluster is installed on them. What O(exclusive)
+        or O(recreate) would destroy is refused then, and this text ends the message.
+      - Empty, they may be.
+    type: str
+    default: ""
   state:
     description:
       - Whether the VMs are to be there, or gone. V(absent) powers them off, and removes them with their NVRAM, their
@@ -335,7 +342,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, destroyed, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import (
     names_of,
     problems_of,
@@ -349,7 +356,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted imp
     plain_uuid,
     root_device_hints,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -409,6 +416,7 @@ ARGUMENTS = {
     "vms": list_of(**VM),
     "exclusive": {"type": "bool", "default": False},
     "recreate": {"type": "bool", "default": False},
+    "protect": {"type": "str", "default": ""},
     "state": one_of("present", "absent", default="present"),
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
@@ -447,7 +455,11 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             refuse(declared, check_mode=check_mode)
             raise
 
-    result = {**Reconciler(port, plan).run(request.wanted, check_mode=check_mode), "warnings": seen["warnings"]}
+    def careful(current: Fleet | None, desired: Fleet) -> list[Step]:
+        refuse_to_destroy(destroyed(current, desired), params["protect"])
+        return plan(current, desired)
+
+    result = {**Reconciler(port, careful).run(request.wanted, check_mode=check_mode), "warnings": seen["warnings"]}
     if present:
         hosts = [host_of(item, seen["pending"].get(item["vm_name"], [])) for item in params["vms"]]
         result.update(vms=hosts, former=seen["former"])
@@ -463,6 +475,11 @@ def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, che
     if wrong:
         raise OperatorError("\n".join(["No VM was changed, because of this:", *dict.fromkeys(wrong)]))
     return [f"Nothing would be made yet: {problem}." for problem in passing]
+
+
+def refuse_to_destroy(doomed: Sequence[str], why: str) -> None:
+    if doomed and why:
+        raise OperatorError(f"Nothing was changed, for this would be destroyed: {', '.join(doomed)}. {why}")
 
 
 def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:

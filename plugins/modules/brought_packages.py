@@ -69,7 +69,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._host.package_managers import MANAGERS
 from ansible_collections.nometal.ipi.plugins.module_utils._host.packages import History, needed
@@ -115,10 +115,8 @@ def run(manager: Apt | Dnf, memory: HostMemory) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(MANAGERS[module.params["manager"]](), HostMemory(Path(module.params["memory"]))))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host.forwarding import Host
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 
@@ -104,10 +104,8 @@ def restore(host: Host, memory: HostMemory, *, check_mode: bool) -> dict[str, An
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     act = note if module.params["state"] == "noted" else restore
-    try:
+    with operator_errors(module):
         module.exit_json(**act(Host(), HostMemory(Path(module.params["memory"])), check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

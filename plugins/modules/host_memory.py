@@ -69,10 +69,10 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     memory = HostMemory(Path(module.params["memory"]))
     with operator_errors(module):
-        before = memory.recall()
-        after = memory.with_notes(module.params["notes"])
-        if not module.check_mode:
-            memory.note(module.params["notes"])
+        if module.check_mode or not any(module.params["notes"].values()):
+            before, after = memory.recall(), memory.with_notes(module.params["notes"])
+        else:
+            before, after = memory.note(module.params["notes"])
     diff = {"before": text(before), "after": text(after)}
     module.exit_json(changed=after != before, notes=after, diff=diff)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, names_its_path
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import LOCKS, alone
 
 Notes = dict[str, dict[str, Any]]
 
@@ -22,6 +23,7 @@ class HostMemory:
     """
 
     path: Path
+    lock: Path = LOCKS / ".host.json"
 
     def recall(self) -> Notes:
         try:
@@ -43,8 +45,10 @@ class HostMemory:
         return memory
 
     @names_its_path(lambda memory, *_: memory.path)
-    def note(self, notes: Notes) -> None:
-        memory = self.with_notes(notes)
-        if memory == self.recall():
-            return
-        files.write_whole(self.path, json.dumps(memory, indent=2, sort_keys=True) + "\n", 0o644)
+    def note(self, notes: Notes) -> tuple[Notes, Notes]:
+        """What was noted before, and what is now. Runs for other labs note things at the same time."""
+        with alone(self.lock):
+            before, after = self.recall(), self.with_notes(notes)
+            if after != before:
+                files.write_whole(self.path, json.dumps(after, indent=2, sort_keys=True) + "\n", 0o644)
+        return before, after

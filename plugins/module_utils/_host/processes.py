@@ -3,11 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def pid_file_of(daemon: str) -> Path:
@@ -44,3 +50,60 @@ def run(*command: str) -> str:
         reason = error.stderr.strip() or error.stdout.strip() or f"it ended with {error.returncode}"
         raise OperatorError(f"`{' '.join(command)}` failed: {reason}") from error
     return done.stdout
+
+
+def started(pid: int) -> str:
+    """When a process was started, as the kernel says it, which tells it from a later one; empty when it has ended."""
+    try:
+        state, _parent, *rest = _stat(pid)
+    except OSError:
+        return "" if Path("/proc/self/stat").exists() else _started_without_proc(pid)
+    return "" if state in ("Z", "X") else rest[17]
+
+
+def has_ended(pid: int, since: str) -> bool:
+    """Whether the process that was started then is there no longer. One that may not be looked at is there."""
+    now = started(pid)
+    if now:
+        return now != since
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return False
+    except ProcessLookupError:
+        pass
+    return True
+
+
+def ancestors(pid: int) -> Iterator[tuple[int, str]]:
+    """The processes above one, with their names, the nearest first."""
+    with suppress(OSError):
+        while pid > 1:
+            pid = int(_stat(pid)[1])
+            if pid:
+                yield pid, Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+
+
+def boot_id() -> str:
+    """Another one for each boot. Empty where the kernel has none, as on macOS."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return ""
+
+
+def pid_namespace() -> str:
+    with suppress(OSError):
+        return str(Path("/proc/self/ns/pid").readlink())
+    return ""
+
+
+def _stat(pid: int) -> list[str]:
+    """Behind the name, which may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+
+
+def _started_without_proc(pid: int) -> str:
+    with suppress(OperatorError):  # there is no such process
+        state, _, when = run("ps", "-o", "state=,lstart=", "-p", str(pid)).strip().partition(" ")
+        return "" if state.startswith("Z") else when.strip()
+    return ""

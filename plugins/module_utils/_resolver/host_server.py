@@ -219,7 +219,7 @@ def _watch() -> None:
 def _run(unit: str, command: list[str]) -> None:
     began = int(time.time())
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, umask=files.UMASK)
+        subprocess.run(command, check=True, capture_output=True, text=True, umask=0o022)
     except subprocess.CalledProcessError as error:
         said = f"{error.stderr.strip()}\n{_journal(unit, began)}".strip()
         raise HostServerError(f"`{' '.join(command)}` failed: {said}") from error

@@ -521,6 +521,20 @@ def test_those_that_are_no_longer_listed_stay_unless_the_list_is_exclusive(libvi
     make(libvirtd, owner="other", state="absent")
 
 
+def test_what_is_protected_is_not_destroyed(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1), vm(2)))
+    smaller = vm(1, disks=[disk(1, size_bytes=GIB // 2)])
+    why = {"exclusive": True, "recreate": True, "protect": "A cluster is on them."}
+    told = refused(libvirtd, smaller, **why)
+    assert (
+        "would be destroyed: VM demo-2 with its disks, disk demo-1-0.qcow2 of VM demo-1. A cluster is on them." in told
+    )
+    assert make(libvirtd, check_mode=True, **arguments(smaller, **why))["msg"] == told
+    assert steps(libvirtd, vm(1), vm(2), vm(3), **why) == ["define demo-3", "create disk demo-3-0.qcow2"]
+    (libvirtd.path(DIRECTORY) / "demo-3-0.qcow2").write_bytes(b"")  # half made
+    assert steps(libvirtd, vm(1), vm(2), vm(3), **why) == ["recreate disk demo-3-0.qcow2"]
+
+
 def test_a_vm_is_of_the_type_that_really_runs() -> None:
     """A /dev/kvm that is there may run no guest."""
     has_device = Path("/dev/kvm").exists()

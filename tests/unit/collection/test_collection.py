@@ -38,10 +38,22 @@ def test_the_link_of_the_checkout_leads_to_it() -> None:
     assert (ROOT / "playbooks" / "collections" / "ansible_collections" / "nometal" / "ipi").resolve() == ROOT
 
 
-def test_site_runs_every_stage_once_and_changes_nothing_before_all_are_asked() -> None:
-    stages = [play["ansible.builtin.import_playbook"] for play in load(ROOT / "playbooks" / "site.yml")]
-    assert stages[:4] == ["doctor.yml", "preflight.yml", "host.yml", "preflight.yml"]
-    once = [stage for stage in stages if stage != "preflight.yml"]
+def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_before_all_are_asked() -> None:
+    taking, *stages, releasing = load(ROOT / "playbooks" / "site.yml")
+    for play, name in ((taking, "spec.yml"), (releasing, "release.yml")):
+        assert play["ansible.builtin.import_playbook"] == name
+        assert play["vars"] == {"lab_lock_stage": "site"}
+    names = [play["ansible.builtin.import_playbook"] for play in stages]
+    assert names[:4] == ["doctor.yml", "preflight.yml", "host.yml", "preflight.yml"]
+    once = [name for name in names if name != "preflight.yml"]
     assert len(once) == len(set(once))
-    alone = {"site.yml", "spec.yml", "teardown.yml"}
-    assert set(stages) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+    alone = {"site.yml", "spec.yml", "teardown.yml", "release.yml"}
+    assert set(names) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+
+
+@pytest.mark.parametrize("stage", ["host", "network", "nodes", "bmc", "rehearse", "install", "teardown"])
+def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str) -> None:
+    plays = load(ROOT / "playbooks" / f"{stage}.yml")
+    for play, name in ((plays[0], "spec.yml"), (plays[-1], "release.yml")):
+        assert play["ansible.builtin.import_playbook"] == name
+        assert play["vars"] == {"lab_lock_stage": stage}
