@@ -74,6 +74,13 @@ options:
             if somebody else has done so.
         type: bool
         default: true
+  shared:
+    description:
+      - Whether O(b.bridge) may be somebody else's with other links on it, such as the host's uplink.
+      - Without it, such a bridge is refused, for whoever serves DHCP at O(a) would serve the LAN of others.
+        VMs' taps are not refused.
+    type: bool
+    default: false
   mtu:
     description: MTU of both ends and of a bridge that is made, from 68 to 65535.
     type: int
@@ -142,6 +149,7 @@ ARGUMENTS = {
     "a": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": False}}},
     "b": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
     "mtu": {"type": "int", "default": 1500},
+    "shared": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -152,6 +160,7 @@ def wiring_from(params: dict[str, Any]) -> Wiring:
         a=Plug(key="a", **params["a"]),
         b=Plug(key="b", **params["b"]),
         mtu=params["mtu"],
+        shared=params["shared"],
     )
     refuse_nonsense(wiring)
     return wiring

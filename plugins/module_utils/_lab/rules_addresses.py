@@ -207,7 +207,9 @@ def shared_lan(lab: Draft) -> Iterator[Problem]:
     if own.dhcp_pool:
         yield Problem("machine_network.dhcp_pool", "would serve any machine of the shared LAN; leave it out")
     for pool in own.pools:
-        yield Problem(pool.at, f"would serve any machine of the shared LAN with a MAC of {pool.mac_prefix}; leave it out")
+        yield Problem(
+            pool.at, f"would serve any machine of the shared LAN with a MAC of {pool.mac_prefix}; leave it out"
+        )
     if lab.spec.bootstrap.address == "pool":
         wrong = f"is pool, which would serve any VM of the shared LAN with a MAC of {MAC_PREFIX}"
         yield Problem("bootstrap.address", f"{wrong}; reserved or static is right")

@@ -85,7 +85,7 @@ def _pools(declared: Declared) -> Iterator[str]:
 def _known_only(declared: Declared) -> Iterator[str]:
     for name, given in (("ranges", declared.ranges), ("pools", declared.pools)):
         if declared.known_only and given:
-            yield f"dhcp.{name} would serve machines without a reservation, which dhcp.known_only excludes: leave it empty"
+            yield f"dhcp.{name} would serve machines without a reservation; with dhcp.known_only, none is right"
 
 
 def _dns(declared: Declared) -> Iterator[str]:
