@@ -31,6 +31,9 @@ options:
     description:
       - The lab's networks, as the lab model has them.
       - Read are C(bridge), C(forward) and, of each of C(addresses), C(gateway) and C(cidr).
+      - Where C(dhcp.known_only) is set, the lab shares a LAN of others. Router advertisements then answer the machines
+        of C(dhcp.reservations) alone, O(bridges) stay in their zone of firewalld, and only those with addresses of the
+        lab are let through on them.
     type: list
     elements: dict
     default: []

@@ -81,6 +81,13 @@ options:
         VMs' taps are not refused.
     type: bool
     default: false
+  awaited:
+    description:
+      - Bridges that are there by the time that the pair is made, since others make them before, such as those of the
+        lab's libvirt networks. In check mode, nobody is warned that they are missing.
+    type: list
+    elements: str
+    default: []
   mtu:
     description: MTU of both ends and of a bridge that is made, from 68 to 65535.
     type: int
@@ -139,6 +146,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
@@ -150,6 +158,7 @@ ARGUMENTS = {
     "b": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
     "mtu": {"type": "int", "default": 1500},
     "shared": {"type": "bool", "default": False},
+    "awaited": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -199,14 +208,15 @@ def links_found(*, foreseeing: bool) -> dict[str, Link]:
 def warnings(params: dict[str, Any], *, check_mode: bool) -> list[str]:
     if params["state"] == "absent":
         return []
-    return bridges_awaited(wiring_from(params)) if check_mode else silence_of_hook(params["name"])
+    return bridges_awaited(wiring_from(params), params["awaited"]) if check_mode else silence_of_hook(params["name"])
 
 
-def bridges_awaited(wiring: Wiring) -> list[str]:
+def bridges_awaited(wiring: Wiring, awaited: Collection[str]) -> list[str]:
     return [
         f"{plug.key}.bridge: there is no bridge {plug.bridge} yet. The run needs it by then: "
         "if nothing before it makes that bridge, it will be refused."
         for plug in wiring.bridges_missing(links_found(foreseeing=True))
+        if plug.bridge not in awaited
     ]
 
 

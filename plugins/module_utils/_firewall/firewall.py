@@ -117,7 +117,9 @@ class FirewallPort:
     @cached_property
     def wanted(self) -> Firewall:
         chains = [
-            chain for tool in self._iptables.values() for chain in tool.wanted(self._lab, alone=not self._nftables)
+            chain
+            for name, tool in self._iptables.items()
+            for chain in tool.wanted(self._lab, alone=not self._nftables and name not in iptables.LEGACY_TABLES)
         ]
         chains += self._nftables.wanted(self._lab) if self._nftables else []
         openings = self._firewalld.wanted(self._lab) if self._firewalld else []

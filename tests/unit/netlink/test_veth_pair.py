@@ -330,6 +330,7 @@ def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: p
         "b": {"name": "nmb-demo", "bridge": "baremetal", "make_bridge": True},
         "mtu": 1500,
         "shared": False,
+        "awaited": [],
         "state": "present",
     }
     result = module.run(params, check_mode=True)
@@ -338,6 +339,7 @@ def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: p
     assert result["diff"]["before"] == ""
     (warning,) = module.warnings(params, check_mode=True)
     assert warning.startswith("a.bridge: there is no bridge nm-demo yet. The run needs it by then")
+    assert module.warnings({**params, "awaited": ["nm-demo"]}, check_mode=True) == []
     with pytest.raises(NotThereYetError, match=r"has no pyroute2: role nometal\.ipi\.host_prep installs it"):
         module.run(params, check_mode=False)
 
