@@ -583,6 +583,31 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
     assert not run(libvirtd, made)["changed"]
 
 
+def test_its_rules_are_back_in_the_packet_filter_whoever_has_flushed_it(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    restoring = ["restore packet filter rules of nometal-demo"]
+    before = virsh(libvirtd, "net-list", "--all")
+    for flushing in (
+        "nft flush ruleset",
+        "iptables -F",
+        "ip6tables -F LIBVIRT_INP",
+        "iptables -t nat -F LIBVIRT_PRT",
+    ):
+        libvirtd.run(["sh", "-c", flushing])
+        assert run(libvirtd, made, check_mode=True)["steps"] == restoring
+        assert run(libvirtd, made)["steps"] == restoring
+        assert not run(libvirtd, made)["changed"]
+    assert virsh(libvirtd, "net-list", "--all") == before
+    # libvirt by itself starts no network then.
+    virsh(libvirtd, "net-destroy", "nometal-demo")
+    libvirtd.run(["nft", "flush", "ruleset"])
+    assert run(libvirtd, made)["steps"] == ["start nometal-demo"]
+    assert not run(libvirtd, made)["changed"]
+    with plugged_in(libvirtd, "one", ONE) as client:
+        assert client.address() == "192.168.126.20"
+
+
 def test_the_host_can_use_its_ipv6_address_while_nothing_is_plugged_in(
     libvirtd: PrivateLibvirtd, made: dict[str, Any]
 ) -> None:
