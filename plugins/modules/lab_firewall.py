@@ -18,6 +18,8 @@ description:
     not know, call chains of the lab's own; nftables has a table of the lab's own as well; in firewalld, libvirt's zones
     get rules about the lab's addresses. Rules of others stay as they are, and none is ever flushed.
   - libvirt's network hook brings the rules back when a network starts, as it does at boot.
+  - Under systemd, the unit C(nometal-packet-filter@) brings them back, and libvirt's with them, when a service such as
+    C(nftables) or C(netfilter-persistent) has started, restarted or reloaded. It goes with the last lab.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -126,8 +128,8 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    firewall = FirewallPort(lab_from(params))
     wanted = params["state"] == "present"
+    firewall = FirewallPort(lab_from(params), goes=not wanted)
 
     @contextmanager
     def port() -> Iterator[FirewallPort]:

@@ -19,6 +19,12 @@ def write_whole(path: Path, text: str, mode: int) -> None:
     draft.replace(path)
 
 
+def text_of(path: Path) -> str | None:
+    with suppress(FileNotFoundError):
+        return path.read_text(encoding="utf-8")
+    return None
+
+
 def remove(path: Path) -> None:
     for file in (path, _draft_of(path)):
         with suppress(FileNotFoundError):

@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination im
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files import LibvirtNetwork, LibvirtObject
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
@@ -56,6 +57,11 @@ REHEARSAL = Needs(
     own_processes=("nometal-bmc@demo",),
     ports=(BMC,),
 )
+LEGACY = "iptables-legacy"
+ACCEPTING = Rule("table ip filter, chain INPUT", "tcp dport 22 drop", "input")
+DROPPING = Rule("table ip filter, chain FORWARD", "policy drop", "forward")
+OLD = Rule("table legacy filter, chain INPUT", "policy DROP", "input")
+EARLY = Rule("table inet raw, chain early", "policy drop", "prerouting")
 SHARING = dataclasses.replace(REHEARSAL, shared_bridges=("baremetal",))
 FORMER_DNSMASQ = (ports.Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/baremetal.conf"),)
 FORMER = dataclasses.replace(OWN_NETWORK, name="baremetal", bridge="baremetal")
@@ -297,6 +303,12 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("ports", (ports.Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "this lab's"),
     ("ports", (ports.Taken(BMC, FORMER_DNSMASQ),), REHEARSAL, "blocker", "in use"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo2.conf"), REHEARSAL, "blocker", "in use"),
+    ("packet_filter", firewall.PacketFilter(), REHEARSAL, "ok", "no rules"),
+    ("packet_filter", firewall.PacketFilter((ACCEPTING,)), REHEARSAL, "ok", "nothing refuses"),
+    ("packet_filter", firewall.PacketFilter((DROPPING,)), REHEARSAL, "ok", "lets the lab through"),
+    ("packet_filter", firewall.PacketFilter((OLD,), (LEGACY,)), REHEARSAL, "warning", f"`policy DROP` in {OLD.place}"),
+    ("packet_filter", firewall.PacketFilter((), (LEGACY,), (LEGACY,)), REHEARSAL, "warning", "install iptables-legacy"),
+    ("packet_filter", firewall.PacketFilter((EARLY,)), REHEARSAL, "warning", "Packets of the lab are lost there"),
     ("firewalld", firewall.Firewalld(False), REHEARSAL, "ok", "does not run"),
     ("firewalld", firewall.Firewalld(True, "public", ("libvirt", "public")), PREPARED, "ok", "zone libvirt"),
     ("firewalld", firewall.Firewalld(True, "public", ("public",)), REHEARSAL, "ok", "comes with the packages"),
