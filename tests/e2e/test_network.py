@@ -33,8 +33,12 @@ for tool in iptables ip6tables; do
 done
 for call in iptables ip6tables; do echo 0 >/proc/sys/net/bridge/bridge-nf-call-$call; done
 """
-LEGACY = "for tool in iptables ip6tables; do $tool-legacy -P INPUT DROP; $tool-legacy -P FORWARD DROP; done"
-WITHOUT_LEGACY = LEGACY.replace("DROP", "ACCEPT")
+LEGACY = """
+for tool in iptables-legacy ip6tables-legacy; do
+    $tool -A INPUT -i lo -j ACCEPT; $tool -P INPUT DROP; $tool -P FORWARD DROP
+done
+"""
+WITHOUT_LEGACY = LEGACY.replace("-A INPUT", "-D INPUT").replace("DROP", "ACCEPT")
 RULES_ARE_BACK = """
 iptables -S LIBVIRT_FWO | grep -q nm-rehearsal || exit 1
 iptables -t nat -S LIBVIRT_PRT | grep -q MASQUERADE && nft list chain inet nometal-rehearsal bridged
