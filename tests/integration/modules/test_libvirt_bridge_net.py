@@ -322,7 +322,7 @@ def shared_lan(libvirtd: PrivateLibvirtd) -> Iterator[dict[str, Any]]:
     dhcp = {"reservations": NETWORK["dhcp"]["reservations"], "known_only": True}
     network = {**NETWORK, "dhcp": dhcp}
     lab = {"owner": "demo", "networks": [{**network, "forward": "nat"}], "bridges": ["office"]}
-    words = {"name": "nmn-demo", "a": {"name": "nmn-demo", "bridge": "nm-demo"}, "shared": True}
+    words: dict[str, Any] = {"name": "nmn-demo", "a": {"name": "nmn-demo", "bridge": "nm-demo"}, "shared": True}
     pair = {**words, "b": {"name": "nmb-demo", "bridge": "office"}}
     libvirtd.run(["ip", "link", "add", "office", "type", "bridge"])
     libvirtd.run(["ip", "link", "set", "office", "up"])
