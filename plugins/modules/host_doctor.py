@@ -93,6 +93,13 @@ options:
     type: list
     elements: str
     default: []
+  shared_bridges:
+    description:
+      - Those of O(bridges) that may have other links on them, such as the host's uplink, since the lab is to share
+        that LAN.
+    type: list
+    elements: str
+    default: []
   own_links:
     description:
       - Network links of this lab, its veth ends for instance. A bridge with one of them as a port is this lab's.
@@ -267,6 +274,7 @@ ARGUMENTS = {
     "networks": {"type": "list", "elements": "dict", "default": []},
     "vms": {"type": "list", "elements": "dict", "default": []},
     "bridges": {"type": "list", "elements": "str", "default": []},
+    "shared_bridges": {"type": "list", "elements": "str", "default": []},
     "own_links": {"type": "list", "elements": "str", "default": []},
     "own_processes": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},

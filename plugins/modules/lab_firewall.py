@@ -18,6 +18,8 @@ description:
     not know, call chains of the lab's own; nftables has a table of the lab's own as well; in firewalld, libvirt's zones
     get rules about the lab's addresses. Rules of others stay as they are, and none is ever flushed.
   - libvirt's network hook brings the rules back when a network starts, as it does at boot.
+  - Under systemd, the unit C(nometal-packet-filter@) brings them back, and libvirt's with them, when a service such as
+    C(nftables) or C(netfilter-persistent) has started, restarted or reloaded. It goes with the last lab.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -31,6 +33,9 @@ options:
     description:
       - The lab's networks, as the lab model has them.
       - Read are C(bridge), C(forward) and, of each of C(addresses), C(gateway) and C(cidr).
+      - Where C(dhcp.known_only) is set, the lab shares a LAN of others. Router advertisements then answer the machines
+        of C(dhcp.reservations) alone, O(bridges) stay in their zone of firewalld, and only those with addresses of the
+        lab are let through on them.
     type: list
     elements: dict
     default: []
@@ -123,8 +128,8 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    firewall = FirewallPort(lab_from(params))
     wanted = params["state"] == "present"
+    firewall = FirewallPort(lab_from(params), goes=not wanted)
 
     @contextmanager
     def port() -> Iterator[FirewallPort]:

@@ -154,6 +154,13 @@ options:
             type: list
             elements: str
             required: true
+      known_only:
+        description:
+          - Whether machines without a reservation get no answer whatsoever, for a network that shares a LAN of others.
+            O(dhcp.ranges) and O(dhcp.pools) must be empty then.
+          - DHCP alone is limited. Module M(nometal.ipi.lab_firewall) keeps IPv6 router advertisements from others.
+        type: bool
+        default: false
       pools:
         description:
           - Addresses for machines whose MAC addresses begin alike, such as VMs that nobody knows beforehand. No other
@@ -397,6 +404,7 @@ STRINGS = {"type": "list", "elements": "str", "required": True}
 DHCP = section(
     ranges=list_of("dict", **SPAN),
     reservations=list_of("dict", name=NEEDED, fqdn=TEXT, mac=NEEDED, duid=TEXT, ips=STRINGS),
+    known_only={"type": "bool", "default": False},
     pools=list_of("dict", mac_prefix=NEEDED, **SPAN, static_routes=list_of("dict", to=NEEDED, via=NEEDED)),
 )
 SRV = {

@@ -57,6 +57,7 @@ EXAMINATIONS = (
     Examination("bridges", networks.measure_bridges, networks.judge_bridges),
     Examination("ports", ports.measure_ports, ports.judge_ports),
     Examination("firewalld", firewall.measure_firewalld, firewall.judge_firewalld),
+    Examination("packet_filter", firewall.measure_packet_filter, firewall.judge_packet_filter),
     Examination("confinement", environment.measure_confinement, environment.judge_confinement),
     Examination("clock", environment.measure_clock, environment.judge_clock),
     Examination("resolver", resolver.measure_resolver, resolver.judge_resolver),

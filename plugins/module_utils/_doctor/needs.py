@@ -65,6 +65,7 @@ class Needs:
     networks: tuple[Network, ...] = ()
     vms: tuple[Named, ...] = ()
     bridges: tuple[str, ...] = ()
+    shared_bridges: tuple[str, ...] = ()
     own_links: tuple[str, ...] = ()
     own_processes: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
@@ -93,6 +94,7 @@ def needs_from(params: Mapping[str, Any]) -> Needs:
     return Needs(
         **{key: params[key] for key in TAKEN_AS_GIVEN},
         bridges=tuple(params["bridges"]),
+        shared_bridges=tuple(params["shared_bridges"]),
         own_links=tuple(params["own_links"]),
         own_processes=tuple(params["own_processes"]),
         pool=Named(pool["name"], pool["uuid"]),

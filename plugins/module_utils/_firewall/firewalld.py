@@ -70,11 +70,11 @@ class Firewalld:
             )
 
     def _bridges(self, lab: Lab) -> Iterator[tuple[str, str, str]]:
-        """Those that libvirt itself puts into no zone."""
+        """Those that libvirt itself puts into no zone. The zone of a bridge that others use is theirs to choose."""
         for network in lab.networks:
             if network.forward == "open":
                 yield self._zone_of(network), "interface", network.bridge
-        for bridge in lab.plain_bridges:
+        for bridge in () if lab.shares_lan else lab.plain_bridges:
             yield ZONE, "interface", bridge
 
     def _rules(self, lab: Lab) -> Iterator[tuple[str, str, str]]:

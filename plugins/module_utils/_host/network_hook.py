@@ -23,9 +23,14 @@ DISPATCHER_TEXT = f"""\
 # Made by nometal.ipi and removed with the last lab.
 # libvirt calls this when one of its networks starts or stops, also at boot, and stops a network for which it fails.
 case "$2" in started | stopped) ;; *) exit 0 ;; esac
+call() {{
+  [ -x "$1" ] || return
+  timeout 10 "$1" "$2" "$3" </dev/null 2>&1 | timeout 11 logger --tag "nometal ${{1##*/}}"
+}}
+# Filters first: they are there before the lab is plugged in anywhere.
+for entry in {ENTRIES}/*.firewall; do call "$entry" "$1" "$2"; done
 for entry in {ENTRIES}/*; do
-  [ -x "$entry" ] || continue
-  timeout 10 "$entry" "$1" "$2" </dev/null 2>&1 | timeout 11 logger --tag "nometal ${{entry##*/}}"
+  case "$entry" in *.firewall) ;; *) call "$entry" "$1" "$2" ;; esac
 done
 exit 0
 """

@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination im
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files import LibvirtNetwork, LibvirtObject
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
@@ -56,6 +57,14 @@ REHEARSAL = Needs(
     own_processes=("nometal-bmc@demo",),
     ports=(BMC,),
 )
+LEGACY = "iptables-legacy"
+ACCEPTING = Rule("table ip filter, chain INPUT", "tcp dport 22 drop", "input")
+DROPPING = Rule("table ip filter, chain FORWARD", "policy drop", "forward")
+OLD = Rule("table legacy filter, chain INPUT", "policy DROP", "input")
+EARLY = Rule("table inet raw, chain early", "policy drop", "prerouting")
+SHARING = dataclasses.replace(REHEARSAL, shared_bridges=("baremetal",))
+FORMER_DNSMASQ = (ports.Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/baremetal.conf"),)
+FORMER = dataclasses.replace(OWN_NETWORK, name="baremetal", bridge="baremetal")
 INSTALL = dataclasses.replace(REHEARSAL, install=True, memory_mib=48 * 1024, vcpus=12, disk_bytes=360 * GIB)
 PREPARED = dataclasses.replace(REHEARSAL, prepared=True)
 INSTALL_PREPARED = dataclasses.replace(INSTALL, prepared=True)
@@ -240,9 +249,42 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ),
     ("bridges", bridged(), REHEARSAL, "ok", "demo-m, baremetal: free"),
     ("bridges", bridged(networks.Link("demo-m", True, ("vnet0",))), REHEARSAL, "ok", "this lab's"),
-    ("bridges", bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"))), REHEARSAL, "ok", "this lab's"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"), ("vnet1",))),
+        REHEARSAL,
+        "ok",
+        "this lab's",
+    ),
     ("bridges", bridged(networks.Link("baremetal", True)), REHEARSAL, "ok", "free"),
-    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",))), REHEARSAL, "warning", "ports of others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",))), REHEARSAL, "blocker", "ports of others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("demo-veth", "eth1"))), REHEARSAL, "blocker", "(eth1)"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("eth1",))),
+        SHARING,
+        "ok",
+        "baremetal shares the LAN of eth1",
+    ),
+    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",), (), True)), REHEARSAL, "warning", "others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("tap0",), ("tap0",))), REHEARSAL, "warning", "VMs of others"),
+    # The topology was veth, and is to be direct; and the other way round.
+    (
+        "bridges",
+        bridged(networks.Link("demo-m", True, ("demo-veth",), (), True), networks_=()),
+        REHEARSAL,
+        "ok",
+        "this lab's",
+    ),
+    ("bridges", bridged(networks.Link("demo-m", True, (), (), True), networks_=()), REHEARSAL, "ok", "this lab's"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("vnet1",)), networks_=(FORMER,)),
+        REHEARSAL,
+        "ok",
+        "this lab",
+    ),
+    ("subnets", routed(Route(net("192.168.126.0/24"), "baremetal"), networks_=(FORMER,)), REHEARSAL, "ok", "all free"),
     (
         "bridges",
         bridged(networks.Link("baremetal", True, ("nmb-b", "vnet1"))),
@@ -258,7 +300,15 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("ports", (ports.Taken(BMC, ()),), REHEARSAL, "blocker", "cannot be seen"),
     ("ports", listening("0::/system.slice/nometal-bmc@demo.service"), REHEARSAL, "ok", "this lab's"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo.conf"), REHEARSAL, "ok", "this lab's"),
+    ("ports", (ports.Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "this lab's"),
+    ("ports", (ports.Taken(BMC, FORMER_DNSMASQ),), REHEARSAL, "blocker", "in use"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo2.conf"), REHEARSAL, "blocker", "in use"),
+    ("packet_filter", firewall.PacketFilter(), REHEARSAL, "ok", "no rules"),
+    ("packet_filter", firewall.PacketFilter((ACCEPTING,)), REHEARSAL, "ok", "nothing refuses"),
+    ("packet_filter", firewall.PacketFilter((DROPPING,)), REHEARSAL, "ok", "lets the lab through"),
+    ("packet_filter", firewall.PacketFilter((OLD,), (LEGACY,)), REHEARSAL, "warning", f"`policy DROP` in {OLD.place}"),
+    ("packet_filter", firewall.PacketFilter((), (LEGACY,), (LEGACY,)), REHEARSAL, "warning", "install iptables-legacy"),
+    ("packet_filter", firewall.PacketFilter((EARLY,)), REHEARSAL, "warning", "Packets of the lab are lost there"),
     ("firewalld", firewall.Firewalld(False), REHEARSAL, "ok", "does not run"),
     ("firewalld", firewall.Firewalld(True, "public", ("libvirt", "public")), PREPARED, "ok", "zone libvirt"),
     ("firewalld", firewall.Firewalld(True, "public", ("public",)), REHEARSAL, "ok", "comes with the packages"),
