@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition
 
 IPTABLES = {4: "iptables", 6: "ip6tables"}
+HIDDEN = "is incompatible, use 'nft' tool"  # of a table in which somebody has put what iptables cannot show
 NFT_TABLES = {4: "ip libvirt_network", 6: "ip6 libvirt_network"}
 NFT_CHAINS = ("guest_cross", "guest_input", "guest_output")
 SYSTEMD = Path("/run/systemd/system")
@@ -51,7 +52,7 @@ def lost_of(network: Definition) -> tuple[str, ...]:
         if table and not lost_in_nft(table, network, version):
             continue
         saved = _output_of(f"{IPTABLES[version]}-save")
-        if saved is not None:
+        if saved is not None and HIDDEN not in saved:
             lost += lost_in_iptables(saved, network, version)
     return tuple(lost)
 
@@ -59,7 +60,12 @@ def lost_of(network: Definition) -> tuple[str, ...]:
 def has_chains() -> bool:
     """Whether libvirt's own chains are there, without which it starts no network."""
     saved = _output_of("iptables-save")
-    return saved is None or ":LIBVIRT_FWO " in saved or bool(_output_of("nft", "list", "table", *NFT_TABLES[4].split()))
+    return (
+        saved is None
+        or HIDDEN in saved
+        or ":LIBVIRT_FWO " in saved
+        or bool(_output_of("nft", "list", "table", *NFT_TABLES[4].split()))
+    )
 
 
 def lost_in_iptables(saved: str, network: Definition, version: int) -> list[str]:
@@ -83,7 +89,7 @@ def lost_in_iptables(saved: str, network: Definition, version: int) -> list[str]
     for subnet in _translated(network, version):
         needed += [
             ("nat", "POSTROUTING", r"-j LIBVIRT_PRT"),
-            ("nat", "LIBVIRT_PRT", rf"-s {re.escape(subnet)} .*-j MASQUERADE"),
+            ("nat", "LIBVIRT_PRT", rf"-s {re.escape(subnet)} .*-j (MASQUERADE|SNAT)"),
         ]
     tables = dict(_tables_of(saved))
     missing = [
@@ -100,8 +106,10 @@ def lost_in_nft(table: str, network: Definition, version: int) -> list[str]:
     needed = [(chain, f'"{network.bridge}"') for chain in NFT_CHAINS]
     needed += [("forward", f"jump {chain}") for chain in NFT_CHAINS]
     for subnet in _translated(network, version):
-        needed += [("guest_nat", f"saddr {subnet} "), ("guest_nat", "masquerade")]
+        needed += [("guest_nat", f"saddr {subnet} ")]
     missing = [f"{NFT_TABLES[version]} {chain}" for chain, text in needed if text not in chains.get(chain, "")]
+    if _translated(network, version) and not re.search(r"\b(masquerade|snat)\b", chains.get("guest_nat", "")):
+        missing.append(f"{NFT_TABLES[version]} guest_nat")
     return list(dict.fromkeys(missing))
 
 
@@ -115,7 +123,7 @@ def restore(is_whole: Callable[[], bool]) -> bool:
             run(*RELOADED)
             if _comes_true(is_whole, PATIENCE_WITH_SIGNAL):
                 return False
-        run("systemctl", "try-restart", *(f"{daemon}.service" for daemon in DAEMONS))
+        _restart_unit()
     else:
         _restart_by_hand()
     return True
@@ -128,6 +136,14 @@ def refuse_loss(network: Definition) -> None:
             f"libvirt was restarted and has not put its rules back into {', '.join(lost_of(network))} of the packet "
             "filter: its log says why (journalctl -u libvirtd -u virtnetworkd)."
         )
+
+
+def _restart_unit() -> None:
+    units = [f"{daemon}.service" for daemon in DAEMONS]
+    shown = run("systemctl", "show", "--property=Id,ActiveState", *units)
+    active = re.findall(r"^Id=(.*)\nActiveState=active$", shown, re.MULTILINE)
+    if active:
+        run("systemctl", "restart", *active)
 
 
 def _restart_by_hand() -> None:

@@ -23,6 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network impor
     Health,
     Network,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_dnsmasq import KNOWN_ONLY
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_ports import PortsNote, hook_text, reconnect
 
 try:
@@ -151,7 +152,7 @@ class NetworkPort:
 
     def _has_hook(self) -> bool:
         text = self._hook.read()
-        return text is not None if self._desired is None else text == hook_text(self._name, self._wanted().bridge)
+        return text is not None if self._desired is None else text == self._hook_text()
 
     def _stale_leases(self, network: Any, running: Definition | None) -> tuple[Lease, ...]:
         if self._desired is None:
@@ -169,7 +170,11 @@ class NetworkPort:
         self._connection.networkDefineXML(xml.edited(before, self._owner, self._wanted()))
 
     def _install_hook(self) -> None:
-        self._hook.write(hook_text(self._name, self._wanted().bridge))
+        self._hook.write(self._hook_text())
+
+    def _hook_text(self) -> str:
+        wanted = self._wanted()
+        return hook_text(self._name, wanted.bridge, shares_lan=KNOWN_ONLY in wanted.options)
 
     def _destroy(self) -> None:
         network = self._network()

@@ -331,11 +331,13 @@ def shared_lan(libvirtd: PrivateLibvirtd) -> Iterator[dict[str, Any]]:
         done = run_beside(libvirtd, module, arguments)
         assert not done["failed"], done
         assert not run_beside(libvirtd, module, arguments)["changed"]
-    yield network
-    for module, arguments in (("veth_pair", pair), ("lab_firewall", {"owner": "demo"})):
-        run_beside(libvirtd, module, {**arguments, "state": "absent"})
-    run(libvirtd, ABSENT)
-    libvirtd.run(["ip", "link", "delete", "office"])
+    try:
+        yield network
+    finally:
+        for module, arguments in (("veth_pair", pair), ("lab_firewall", {"owner": "demo"})):
+            run_beside(libvirtd, module, {**arguments, "state": "absent"})
+        run(libvirtd, ABSENT)
+        libvirtd.run(["ip", "link", "delete", "office"])
 
 
 def advertisements(client: Client) -> int:
@@ -374,6 +376,8 @@ def test_on_a_shared_lan_neighbours_get_neither_leases_nor_refusals_nor_advertis
             one.run("ip", "link", "set", "eth0", "up")
             wait_for_advertisement(one)
             assert "default via fe80::" in one.run("ip", "-6", "route")
+        # Nor does the host answer there for its address on the LAN, for which it answers by its own bridge.
+        assert libvirtd.run(["cat", "/proc/sys/net/ipv4/conf/nm-demo/arp_ignore"]).stdout == "1\n"
         assert asking.communicate("\n")[0] == ""
         assert advertisements(neighbour) == 0
         assert "default" not in neighbour.run("ip", "-6", "route")
