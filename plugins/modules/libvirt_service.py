@@ -80,8 +80,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import (
     Daemons,
     LibvirtService,
@@ -97,7 +96,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOPIC = "libvirt_service"
-DIRECTORIES = "hook_directories"
 ARGUMENTS = {
     "layout": {"type": "str", "choices": ["monolithic", "modular"], "default": "monolithic"},
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
@@ -111,7 +109,8 @@ def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> d
     desired = replace(wanted, running=current.running | wanted.running)
     if not check_mode:
         stopped = dict.fromkeys(desired.running - current.running, "stopped")
-        memory.note({TOPIC: stopped, DIRECTORIES: dict.fromkeys(network_hook.missing_directories(), "missing")})
+        memory.note({TOPIC: stopped})
+        directories.note([network_hook.DISPATCHER.parent], memory)
     result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
     if not check_mode:
         wait_until_it_answers()
@@ -126,8 +125,7 @@ def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) ->
     desired = LibvirtService(current.running - (set() if vms else started_by_us), stale=current.stale)
     result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
     if not check_mode:
-        for directory in sorted(notes.get(DIRECTORIES, {}), reverse=True):  # what lies below another comes first
-            remove_empty(Path(directory))
+        directories.remove(memory)
     return {**result, "vms": vms, "kept_for": vms if started_by_us else []}
 
 

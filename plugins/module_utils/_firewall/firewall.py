@@ -13,14 +13,18 @@ from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotT
 
 from . import firewalld, iptables, nftables
 from .firewalld import Firewalld, Opening, opening_from
+from .firewalld_files import copy_of
 from .host import Chain, no_bridges, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
+
     from .lab import Lab
 
 RECORD = "# In firewalld: "
+COPIES = "firewalld_files"
 FRAME = """\
 #!/bin/sh
 # Made by nometal.ipi for the lab {owner}, and removed with it.
@@ -43,6 +47,8 @@ class Firewall:
     chains: tuple[Chain, ...] = ()
     openings: tuple[Opening, ...] = ()
     hook_entry: str = "absent"
+    # Of firewalld's files, made when the labs' openings were, and needless by now.
+    copies: tuple[str, ...] = ()
 
 
 NOTHING = Firewall()
@@ -85,14 +91,16 @@ def _plan_removal(current: Firewall) -> Sequence[Step]:
         *(Step("close", str(item)) for item in current.openings),
         *([] if current.hook_entry == "absent" else [Step("delete", "hook entry")]),
         *(Step("remove", place) for place in dict.fromkeys(chain.place for chain in current.chains)),
+        *(Step("restore", place) for place in current.copies),
     ]
 
 
 class FirewallPort:
     """The firewall of this host by all means that it has: iptables, nftables, firewalld."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, memory: HostMemory) -> None:
         self._lab = lab
+        self._memory = memory
         self._entry = HookEntry(f"{lab.owner}.firewall")
         self._iptables = {tool.program: tool for tool in iptables.installed()}
         native = [tool for tool in self._iptables.values() if tool.uses_nftables]
@@ -128,7 +136,8 @@ class FirewallPort:
         chains += self._nftables.read(self._lab) if self._nftables else []
         text = self._entry.read()
         state = "absent" if text is None else "present" if text == self._text() else "outdated"
-        found = Firewall(tuple(sorted(chains)), tuple(self._openings(text or "")), state)
+        openings = tuple(self._openings(self._entry.text() or ""))
+        found = Firewall(tuple(sorted(chains)), openings, state, tuple(self._copies()))
         return None if found == NOTHING else found
 
     def _openings(self, entry: str) -> list[Opening]:
@@ -137,12 +146,22 @@ class FirewallPort:
         recorded = [opening_from(line[len(RECORD) :]) for line in entry.splitlines() if line.startswith(RECORD)]
         return self._firewalld.read([*self._firewalld.wanted(self._lab), *recorded])
 
+    def _copies(self) -> list[str]:
+        return self._firewalld.copies(self._memory.recall().get(COPIES, {})) if self._firewalld else []
+
     def apply(self, step: Step) -> None:
         if step.verb == "remove":
             self._remove(step.target)
-        elif step.verb in ("open", "close") and self._firewalld:
-            change = self._firewalld.add if step.verb == "open" else self._firewalld.remove
-            change(opening_from(step.target))
+        elif step.verb == "open" and self._firewalld:
+            opening = opening_from(step.target)
+            self._memory.note({COPIES: dict.fromkeys(copy_of(opening.place).missing(), "missing")})
+            self._firewalld.add(opening)
+        elif step.verb == "close" and self._firewalld:
+            self._firewalld.remove(opening_from(step.target))
+            for place in self._copies():
+                self._firewalld.restore(place)
+        elif step.verb == "restore" and self._firewalld:
+            self._firewalld.restore(step.target)
         elif step.verb == "write":
             self._entry.write(self._text())
         elif step.verb == "run":
