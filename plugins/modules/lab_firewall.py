@@ -24,6 +24,7 @@ author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
   - nometal.ipi.reconciled
+  - nometal.ipi.host_memory
 options:
   owner:
     description: Name of the lab. It marks the chains, and is the only option that O(state=absent) needs.
@@ -101,6 +102,7 @@ steps:
 """
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
@@ -108,6 +110,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 
 if TYPE_CHECKING:
@@ -124,12 +127,13 @@ ARGUMENTS = {
     "bridges": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
 }
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     wanted = params["state"] == "present"
-    firewall = FirewallPort(lab_from(params), goes=not wanted)
+    firewall = FirewallPort(lab_from(params), HostMemory(Path(params["memory"])), goes=not wanted)
 
     @contextmanager
     def port() -> Iterator[FirewallPort]:

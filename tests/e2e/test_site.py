@@ -208,7 +208,8 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHos
 
 
 def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
-    """A pool, a VM and a network of somebody, and libvirt that somebody uses."""
+    """A pool, a VM and a network of somebody, a bridge that needs no forwarding, and libvirt that somebody uses."""
+    host.run("ip link add theirs type bridge && ip link set theirs up")
     host.run("mkdir -p /srv/mine && virsh pool-define-as mine dir --target /srv/mine && virsh pool-start mine")
     stranger.define_vm(host)
     before = snapshot.take(host)

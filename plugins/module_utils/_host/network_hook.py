@@ -53,12 +53,15 @@ class HookEntry:
     def path(self) -> Path:
         return ENTRIES / self.name
 
+    def text(self) -> str | None:
+        with suppress(FileNotFoundError):
+            return self.path.read_text(encoding="utf-8")
+        return None
+
     def read(self) -> str | None:
         """Its text. One that cannot be run, or that others could write, is as good as empty."""
-        with suppress(FileNotFoundError):
-            text = self.path.read_text(encoding="utf-8")
-            return text if _are_roots(self.path, ENTRIES) else ""
-        return None
+        text = self.text()
+        return text if text is None or _are_roots(self.path, ENTRIES) else ""
 
     def write(self, text: str) -> None:
         files.own_directory(ENTRIES)
@@ -83,11 +86,6 @@ def install() -> None:
 def uninstall() -> None:
     files.remove(DISPATCHER)
     files.remove_empty(ENTRIES)
-
-
-def missing_directories() -> list[str]:
-    """Those that installing makes and that uninstalling, which cannot tell whose they are, leaves."""
-    return [str(directory) for directory in (HOOKS, DISPATCHER.parent) if not directory.is_dir()]
 
 
 def deaf_daemons() -> frozenset[str]:
