@@ -114,6 +114,7 @@ def pool_from(params: dict[str, Any]) -> StoragePool:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     pool = pool_from(params)
     wanted = params["state"] == "present"
+    strangers: list[str] = []
 
     @contextmanager
     def port() -> Iterator[StoragePoolPort]:
@@ -123,15 +124,20 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
                 opened.refuse_conflicts()
             else:
                 opened.refuse_users(params["owner"])
+                strangers.append(opened.stranger())
             yield opened
 
-    return Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+    result = Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+    return {**result, "warnings": [f"{told}: it stays." for told in strangers if told]}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in result.pop("warnings"):
+            module.warn(warning)
+        module.exit_json(**result)
     except OperatorError as error:
         module.fail_json(msg=str(error))
 
