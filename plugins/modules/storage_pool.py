@@ -79,6 +79,7 @@ from uuid import UUID
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
     StoragePool,
@@ -134,7 +135,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        result = run(module.params, check_mode=module.check_mode)
+        with one_at_a_time("storage_pool", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
         for warning in result.pop("warnings"):
             module.warn(warning)
         module.exit_json(**result)
