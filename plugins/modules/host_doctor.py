@@ -133,6 +133,12 @@ options:
         type: str
         choices: [tcp, udp]
         default: tcp
+  model:
+    description:
+      - The lab's model, as filter nometal.ipi.lab_model gives it. By it the lab is compared with all labs that role
+        nometal.ipi.host_prep has recorded on the host. Without it, it is not.
+    type: dict
+    default: {}
   qemu:
     description: The qemu program that the KVM check runs, if not the distribution's.
     type: path
@@ -278,6 +284,7 @@ ARGUMENTS = {
     "own_links": {"type": "list", "elements": "str", "default": []},
     "own_processes": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
+    "model": {"type": "dict", "default": {}},
     "qemu": {"type": "path", "default": ""},
 }
 

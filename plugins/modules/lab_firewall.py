@@ -110,6 +110,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 
@@ -147,7 +148,9 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        with one_at_a_time("lab_firewall", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -371,6 +371,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving, refuse_to_unplug
@@ -513,7 +514,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     with operator_errors(module):
-        module.exit_json(**act(module.params, check_mode=module.check_mode))
+        with one_at_a_time("libvirt_bridge_net", check_mode=module.check_mode):
+            result = act(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service 
     plan,
     wait_until_it_answers,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
@@ -161,7 +162,9 @@ def main() -> None:
     with operator_errors(module):
         # Where systemd is in charge, and not merely installed, it keeps this directory.
         host = Systemd(module.params["layout"]) if Path("/run/systemd/system").is_dir() else Daemons()
-        module.exit_json(**act(host, memory, check_mode=module.check_mode))
+        with one_at_a_time("libvirt_service", check_mode=module.check_mode):
+            result = act(host, memory, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import may_change_links, read_links
@@ -229,7 +230,8 @@ def silence_of_hook(pair: str) -> list[str]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
+        with one_at_a_time("veth_pair", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
         for warning in warnings(module.params, check_mode=module.check_mode):
             module.warn(warning)
         module.exit_json(**result)

@@ -15,6 +15,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor import (
     environment,
     firewall,
     kvm,
+    labs,
+    libvirt_files,
     networks,
     ports,
     resolver,
@@ -26,6 +28,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
 from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import Claim
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
 
@@ -89,6 +92,16 @@ def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,
 
 def bridged(*links: networks.Link, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Bridges:
     return networks.Bridges(links, networks_)
+
+
+WITH_MODEL = dataclasses.replace(REHEARSAL, model={"name": "demo"})
+MEDIA = Claim("storage pool", "nometal-demo-media", "its virtual media", "lab_spec.name")
+DISKS = Claim("directory", "/srv/labs/demo", "its disks", "lab_spec.storage_pool.path")
+
+
+def beside(*theirs: Claim, own: tuple[Claim, ...] = (MEDIA, DISKS), pool: str = "", name: str = "x") -> labs.Labs:
+    pools = (libvirt_files.Pool(name, "u-other", pool),) if pool else ()
+    return labs.Labs(own, (("other", theirs),) if theirs else (), pools)
 
 
 def listening(marks: str = "/usr/bin/web", name: str = "web") -> tuple[ports.Taken, ...]:
@@ -223,6 +236,26 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         "blocker",
         "virtinterfaced",
     ),
+    ("labs", beside(), REHEARSAL, "ok", "no model"),
+    ("labs", beside(), WITH_MODEL, "ok", "no other lab"),
+    ("labs", beside(Claim("VM", "other-0", "its node 0", "")), WITH_MODEL, "ok", "keeps clear of other"),
+    (
+        "labs",
+        beside(Claim("storage pool", "nometal-demo-media", "its disks", "lab_spec.name")),
+        WITH_MODEL,
+        "blocker",
+        "storage pool nometal-demo-media (its virtual media) and its disks of lab other Change lab_spec.name, or",
+    ),
+    (
+        "labs",
+        beside(Claim("directory", "/srv/labs", "its disks", "")),
+        WITH_MODEL,
+        "blocker",
+        "and directory /srv/labs (its disks) of lab other Change lab_spec.storage_pool.path, or",
+    ),
+    ("labs", beside(pool="/srv/labs"), WITH_MODEL, "ok", "no other lab"),
+    ("labs", beside(pool="/srv/labs", name="nometal-old"), WITH_MODEL, "blocker", "/srv/labs of storage pool nometal-"),
+    ("labs", beside(pool="/srv/labs/demo/mine"), WITH_MODEL, "blocker", "/srv/labs/demo/mine of storage pool x"),
     ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "this lab's"),
     ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 asked for"),
     ("libvirt_names", (LibvirtObject("network", "demo", "x"),), REHEARSAL, "blocker", "network demo (x)"),
