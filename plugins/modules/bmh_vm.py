@@ -341,6 +341,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, destroyed, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import (
@@ -499,7 +500,8 @@ def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
+        with one_at_a_time("bmh_vm", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
         for warning in result.pop("warnings"):
             module.warn(warning)
         module.exit_json(**result)

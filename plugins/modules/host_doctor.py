@@ -93,6 +93,13 @@ options:
     type: list
     elements: str
     default: []
+  shared_bridges:
+    description:
+      - Those of O(bridges) that may have other links on them, such as the host's uplink, since the lab is to share
+        that LAN.
+    type: list
+    elements: str
+    default: []
   own_links:
     description:
       - Network links of this lab, its veth ends for instance. A bridge with one of them as a port is this lab's.
@@ -126,6 +133,12 @@ options:
         type: str
         choices: [tcp, udp]
         default: tcp
+  model:
+    description:
+      - The lab's model, as filter nometal.ipi.lab_model gives it. By it the lab is compared with all labs that role
+        nometal.ipi.host_prep has recorded on the host. Without it, it is not.
+    type: dict
+    default: {}
   qemu:
     description: The qemu program that the KVM check runs, if not the distribution's.
     type: path
@@ -267,9 +280,11 @@ ARGUMENTS = {
     "networks": {"type": "list", "elements": "dict", "default": []},
     "vms": {"type": "list", "elements": "dict", "default": []},
     "bridges": {"type": "list", "elements": "str", "default": []},
+    "shared_bridges": {"type": "list", "elements": "str", "default": []},
     "own_links": {"type": "list", "elements": "str", "default": []},
     "own_processes": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
+    "model": {"type": "dict", "default": {}},
     "qemu": {"type": "path", "default": ""},
 }
 

@@ -17,11 +17,8 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.reconciled
   - nometal.ipi.host_memory
-attributes:
-  check_mode:
-    support: full
-    description: What would be done is foreseen, and nothing is changed.
 options:
   state:
     description: V(noted) before the first lab, V(restored) after the last one.
@@ -64,6 +61,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.forwarding impor
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 VALUES, DID_WITHOUT = "forwarding", "did_without_forwarding"
@@ -79,7 +77,11 @@ def note(host: Host, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
     values = {switch: value for switch, value in host.switched_off().items() if switch not in noted}
     if values and not check_mode:
         memory.note({VALUES: values, DID_WITHOUT: {switch: host.needs(switch) for switch in values}})
-    return {"changed": bool(values), "steps": [f"note {switch}={value}" for switch, value in values.items()]}
+    return {
+        "changed": bool(values),
+        "steps": [f"note {switch}={value}" for switch, value in values.items()],
+        "diff": {"before": "", "after": text(values)},
+    }
 
 
 def restore(host: Host, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
@@ -92,13 +94,19 @@ def restore(host: Host, memory: HostMemory, *, check_mode: bool) -> dict[str, An
         switch: [need for need in host.needs(switch) if need not in did_without.get(switch, [])] for switch in differing
     }
     steps = {switch: value for switch, value in differing.items() if not needs[switch]}
+    diff = {"before": text({switch: host.value(switch) for switch in steps}), "after": text(steps)}
     for switch, value in {} if check_mode else steps.items():
         host.switch(switch, value)
     return {
         "changed": bool(steps),
         "steps": [f"set {switch} to {value}" for switch, value in steps.items()],
         "kept_for": {switch: reasons for switch, reasons in needs.items() if reasons},
+        "diff": diff,
     }
+
+
+def text(values: Mapping[str, str | None]) -> str:
+    return "".join(f"{switch}={value}\n" for switch, value in values.items())
 
 
 def main() -> None:

@@ -18,10 +18,13 @@ description:
     not know, call chains of the lab's own; nftables has a table of the lab's own as well; in firewalld, libvirt's zones
     get rules about the lab's addresses. Rules of others stay as they are, and none is ever flushed.
   - libvirt's network hook brings the rules back when a network starts, as it does at boot.
+  - Under systemd, the unit C(nometal-packet-filter@) brings them back, and libvirt's with them, when a service such as
+    C(nftables) or C(netfilter-persistent) has started, restarted or reloaded. It goes with the last lab.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
   - nometal.ipi.reconciled
+  - nometal.ipi.host_memory
 options:
   owner:
     description: Name of the lab. It marks the chains, and is the only option that O(state=absent) needs.
@@ -31,6 +34,9 @@ options:
     description:
       - The lab's networks, as the lab model has them.
       - Read are C(bridge), C(forward) and, of each of C(addresses), C(gateway) and C(cidr).
+      - Where C(dhcp.known_only) is set, the lab shares a LAN of others. Router advertisements then answer the machines
+        of C(dhcp.reservations) alone, O(bridges) stay in their zone of firewalld, and only those with addresses of the
+        lab are let through on them.
     type: list
     elements: dict
     default: []
@@ -96,6 +102,7 @@ steps:
 """
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
@@ -103,6 +110,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 
 if TYPE_CHECKING:
@@ -119,12 +128,13 @@ ARGUMENTS = {
     "bridges": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
 }
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    firewall = FirewallPort(lab_from(params))
     wanted = params["state"] == "present"
+    firewall = FirewallPort(lab_from(params), HostMemory(Path(params["memory"])), goes=not wanted)
 
     @contextmanager
     def port() -> Iterator[FirewallPort]:
@@ -138,7 +148,9 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        with one_at_a_time("lab_firewall", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -154,6 +154,13 @@ options:
             type: list
             elements: str
             required: true
+      known_only:
+        description:
+          - Whether machines without a reservation get no answer whatsoever, for a network that shares a LAN of others.
+            O(dhcp.ranges) and O(dhcp.pools) must be empty then.
+          - DHCP alone is limited. Module M(nometal.ipi.lab_firewall) keeps IPv6 router advertisements from others.
+        type: bool
+        default: false
       pools:
         description:
           - Addresses for machines whose MAC addresses begin alike, such as VMs that nobody knows beforehand. No other
@@ -364,6 +371,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving, refuse_to_unplug
@@ -397,6 +405,7 @@ STRINGS = {"type": "list", "elements": "str", "required": True}
 DHCP = section(
     ranges=list_of("dict", **SPAN),
     reservations=list_of("dict", name=NEEDED, fqdn=TEXT, mac=NEEDED, duid=TEXT, ips=STRINGS),
+    known_only={"type": "bool", "default": False},
     pools=list_of("dict", mac_prefix=NEEDED, **SPAN, static_routes=list_of("dict", to=NEEDED, via=NEEDED)),
 )
 SRV = {
@@ -505,7 +514,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     with operator_errors(module):
-        module.exit_json(**act(module.params, check_mode=module.check_mode))
+        with one_at_a_time("libvirt_bridge_net", check_mode=module.check_mode):
+            result = act(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import config, credentials, readiness
@@ -258,7 +259,9 @@ def told(lab: Lab, others: Mapping[str, Node | None]) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        with one_at_a_time("redfish_emulator", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

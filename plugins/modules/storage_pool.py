@@ -79,6 +79,7 @@ from uuid import UUID
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
     StoragePool,
@@ -114,6 +115,7 @@ def pool_from(params: dict[str, Any]) -> StoragePool:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     pool = pool_from(params)
     wanted = params["state"] == "present"
+    strangers: list[str] = []
 
     @contextmanager
     def port() -> Iterator[StoragePoolPort]:
@@ -123,15 +125,21 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
                 opened.refuse_conflicts()
             else:
                 opened.refuse_users(params["owner"])
+                strangers.append(opened.stranger())
             yield opened
 
-    return Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+    result = Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+    return {**result, "warnings": [f"{told}: it stays." for told in strangers if told]}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        with one_at_a_time("storage_pool", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        for warning in result.pop("warnings"):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

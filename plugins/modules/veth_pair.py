@@ -74,6 +74,20 @@ options:
             if somebody else has done so.
         type: bool
         default: true
+  shared:
+    description:
+      - Whether O(b.bridge) may be somebody else's with other links on it, such as the host's uplink.
+      - Without it, such a bridge is refused, for whoever serves DHCP at O(a) would serve the LAN of others.
+        VMs' taps are not refused.
+    type: bool
+    default: false
+  awaited:
+    description:
+      - Bridges that are there by the time that the pair is made, since others make them before, such as those of the
+        lab's libvirt networks. In check mode, nobody is warned that they are missing.
+    type: list
+    elements: str
+    default: []
   mtu:
     description: MTU of both ends and of a bridge that is made, from 68 to 65535.
     type: int
@@ -122,6 +136,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import may_change_links, read_links
@@ -132,6 +147,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
@@ -142,6 +158,8 @@ ARGUMENTS = {
     "a": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": False}}},
     "b": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
     "mtu": {"type": "int", "default": 1500},
+    "shared": {"type": "bool", "default": False},
+    "awaited": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -152,6 +170,7 @@ def wiring_from(params: dict[str, Any]) -> Wiring:
         a=Plug(key="a", **params["a"]),
         b=Plug(key="b", **params["b"]),
         mtu=params["mtu"],
+        shared=params["shared"],
     )
     refuse_nonsense(wiring)
     return wiring
@@ -190,14 +209,15 @@ def links_found(*, foreseeing: bool) -> dict[str, Link]:
 def warnings(params: dict[str, Any], *, check_mode: bool) -> list[str]:
     if params["state"] == "absent":
         return []
-    return bridges_awaited(wiring_from(params)) if check_mode else silence_of_hook(params["name"])
+    return bridges_awaited(wiring_from(params), params["awaited"]) if check_mode else silence_of_hook(params["name"])
 
 
-def bridges_awaited(wiring: Wiring) -> list[str]:
+def bridges_awaited(wiring: Wiring, awaited: Collection[str]) -> list[str]:
     return [
         f"{plug.key}.bridge: there is no bridge {plug.bridge} yet. The run needs it by then: "
         "if nothing before it makes that bridge, it will be refused."
         for plug in wiring.bridges_missing(links_found(foreseeing=True))
+        if plug.bridge not in awaited
     ]
 
 
@@ -210,7 +230,8 @@ def silence_of_hook(pair: str) -> list[str]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
+        with one_at_a_time("veth_pair", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
         for warning in warnings(module.params, check_mode=module.check_mode):
             module.warn(warning)
         module.exit_json(**result)

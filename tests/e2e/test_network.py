@@ -33,6 +33,16 @@ for tool in iptables ip6tables; do
 done
 for call in iptables ip6tables; do echo 0 >/proc/sys/net/bridge/bridge-nf-call-$call; done
 """
+LEGACY = """
+for tool in iptables-legacy ip6tables-legacy; do
+    $tool -A INPUT -i lo -j ACCEPT; $tool -P INPUT DROP; $tool -P FORWARD DROP
+done
+"""
+WITHOUT_LEGACY = LEGACY.replace("-A INPUT", "-D INPUT").replace("DROP", "ACCEPT")
+RULES_ARE_BACK = """
+iptables -S LIBVIRT_FWO | grep -q nm-rehearsal || exit 1
+iptables -t nat -S LIBVIRT_PRT | grep -q MASQUERADE && nft list chain inet nometal-rehearsal bridged
+"""
 DNS_QUERY = """
 import socket, sys
 query = b"\\0\\1\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\3api\\4test\\0\\0\\1\\0\\1"
@@ -129,6 +139,25 @@ def test_dockers_forward_policy_does_not_cut_it_off(lab: Lab) -> None:
         lab.assert_all_is_well()
     finally:
         lab.host.run(WITHOUT_DOCKER)
+
+
+def test_it_is_the_same_after_nftables_was_restarted_with_a_ruleset_of_its_own(lab: Lab) -> None:
+    lab.host.run("grep -q '^flush ruleset' /etc/nftables.conf && systemctl restart nftables")
+    lab.host.wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
+    lab.assert_all_is_well()
+    assert "changed=0" in checkout.run_playbook("network", lab.inventory, "--check").stdout
+    lab.host.run("systemctl reload nftables")
+    lab.host.wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
+
+
+def test_make_lab_brings_back_what_a_flush_has_taken_away_and_goes_through_legacy_iptables(lab: Lab) -> None:
+    lab.host.run(f"nft flush ruleset; {LEGACY}")
+    try:
+        lab.play("network")
+        lab.assert_all_is_well()
+        assert "changed=0" in checkout.run_playbook("network", lab.inventory).stdout
+    finally:
+        lab.host.run(WITHOUT_LEGACY)
 
 
 def test_a_live_change_disturbs_no_connection_and_beats_leases(lab: Lab) -> None:

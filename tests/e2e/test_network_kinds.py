@@ -1,6 +1,6 @@
 """Two labs on one host, of kinds that test_network.py has not: dual stack with a provisioning network, and IPv6 only.
 
-The second one's topology is direct. The tests follow one another; the last one removes a lab.
+The second one's topology is direct. A third one shares a LAN. The tests follow one another; the last one removes a lab.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support import guest, guest_lab, lab_host
+from support import checkout, guest, guest_lab, lab_host
 from support.guest_lab import BMC_PORT, ECHO_PORT, Lab
 from support.modules import run_on
 from support.street import OUTSIDE, Street
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 DUAL = {"cidr": "192.168.126.0/24", "cidr_v6": "fd2e:6f44:5dd8::/64"}
 SIX = {"cidr_v6": "fd2e:6f44:5dd9::/64", "bridge": "sixmetal", "topology": "direct"}
 PROVISIONING = {"mode": "managed", "cidr": "172.22.0.0/24", "bridge": "provisioning"}
+SHARED = {"cidr": "192.168.140.0/24", "cidr_v6": "fd2e:6f44:5dda::/64", "bridge": "office"}
+OFFICE = """
+ip link add office type bridge forward_delay 0 && ip link add lan0 master office type veth peer name elsewhere
+for link in office lan0 elsewhere; do ip link set $link up; done
+"""
 POOL = range(10, 18)
 BOOTSTRAP_MAC = "52:54:00:b0:07:00"
 
@@ -78,6 +83,49 @@ def test_bmcs_answer_by_ipv6_while_all_vms_are_off(made: tuple[Lab, Lab], host: 
     assert "NO-CARRIER" in host.run("ip link show dev sixmetal").stdout
     told = run_on(six.inventory, "bmc_info", {"lab": "six"})
     assert [(node["power"], node["trouble"]) for node in told["nodes"]] == [("Off", "")] * len(six.model["nodes"])
+
+
+def test_the_topology_of_a_lab_changes_either_way(made: tuple[Lab, Lab]) -> None:
+    _dual, six = made
+    stages = "doctor network nodes bmc"
+    for topology in ("veth", "direct"):
+        six.specify(name="six", machine_network={**SIX, "topology": topology})
+        six.play(stages, "-e", "lab_network_restart=allowed")
+        again = checkout.run_playbook(stages, six.inventory)
+        assert again.returncode == 0, again.stdout
+        assert "changed=0" in again.stdout
+
+
+def test_a_lan_of_others_is_refused_or_shared_with_the_labs_own_machines_alone(host: LabHost, tmp_path: Path) -> None:
+    office = Lab(host, tmp_path)
+    office.specify(name="office", machine_network=SHARED)
+    host.run(OFFICE)
+    refused = checkout.run_playbook("doctor", office.inventory)
+    assert "office has ports of others (lan0)" in " ".join(refused.stdout.split())
+    links = host.run("ip -brief link").stdout
+    # As one who runs single stages, and not the doctor.
+    host.run("mkdir -p /var/lib/nometal/labs/office")
+    refused = checkout.run_playbook("network", office.inventory)
+    assert "bridge office is not this module's, and has ports of others (lan0)" in " ".join(refused.stdout.split())
+    assert host.run("ip -brief link").stdout == links
+    assert "nometal-office" not in host.run("virsh net-list --all").stdout
+
+    office.specify(name="office", machine_network={**SHARED, "shared_lan": True}, bootstrap={"address": "reserved"})
+    office.make_network()
+    with guest.start(host, name="neighbour", bridge="office", mac="52:54:00:77:00:01") as neighbour:
+        neighbour.run("true")  # it has booted, and asks by now
+        node = office.switch_on_node("worker-0")
+        assert {node.lease4.address, node.lease6.address} == set(office.members["worker-0"].addresses)
+        assert node.has_route("default via fe80::")
+        node.rejoin()
+        assert node.has_route("default via fe80::")
+        assert not neighbour.has_lease(4)
+        assert not neighbour.has_lease(6)
+        assert "default" not in neighbour.routes()
+    office.switch_off()
+    office.play("teardown")
+    assert "master office" in host.run("ip link show lan0").stdout
+    host.run("ip link delete office")
 
 
 def test_machines_of_both_ip_versions_find_what_they_need(labs: tuple[Lab, Lab]) -> None:

@@ -61,17 +61,18 @@ def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost,
     inventory = checkout.inventory(bare, tmp_path)
     assert run_playbook("site", inventory).returncode == 0
 
-    # Meanwhile somebody has a VM, has configured qemu, and has a program that goes better with what came with the lab.
+    # Meanwhile somebody has a VM and a network, and has configured qemu; and a program that goes better with what came.
     stranger.define_vm(bare)
+    bare.run(["virsh", "net-define", "/dev/stdin"], input="<network><name>theirs</name></network>")
     bare.write("/root/theirs/DEBIAN/control", SOMEBODYS_PROGRAM)
     bare.run("dpkg-deb --build /root/theirs && dpkg --install /root/theirs.deb && rm -r /root/theirs*")
     bare.run("echo '# edited' >>/etc/libvirt/qemu.conf")
     kept = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
     assert kept.returncode == 0, ending(kept.stdout)
-    assert "libvirt and its packages stay for VMs that are not a lab's: mine" in kept.stdout
+    assert "libvirt and its packages stay for what is not a lab's: VM mine, network theirs" in kept.stdout
     assert "libvirt-daemon-system" in packages(bare)
 
-    bare.run("virsh undefine mine")
+    bare.run("virsh undefine mine; virsh net-undefine theirs")
     removed = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
     assert removed.returncode == 0, ending(removed.stdout)
     for reason in ("zstd (theirs depends on it)", "xorriso (theirs recommends it)", "mtools (theirs suggests it)"):

@@ -208,7 +208,8 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHos
 
 
 def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
-    """A pool, a VM and a network of somebody, and libvirt that somebody uses."""
+    """A pool, a VM and a network of somebody, a bridge that needs no forwarding, and libvirt that somebody uses."""
+    host.run("ip link add theirs type bridge && ip link set theirs up")
     host.run("mkdir -p /srv/mine && virsh pool-define-as mine dir --target /srv/mine && virsh pool-start mine")
     stranger.define_vm(host)
     before = snapshot.take(host)
@@ -270,8 +271,27 @@ def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: Lab
     assert "Lab renamed is not on this host" in renamed.stdout
     assert "Labs here: rehearsal" in renamed.stdout
     assert pools(host) == pools_of("rehearsal")
-    gone = run_playbook("teardown network", checkout.inventory(host, tmp_path))
+
+    let_another_run_have(host, "rehearsal")
+    refused = run_playbook("teardown", checkout.inventory(host, tmp_path))
+    assert refused.returncode != 0
+    assert (
+        "Another run has lab rehearsal on host hypervisor: bob@elsewhere, site.yml (process 7), since" in refused.stdout
+    )
+    assert pools(host) == pools_of("rehearsal")
+    take_over = ("-e", "lab_lock_take_over=true")
+    gone = run_playbook("teardown network", checkout.inventory(host, tmp_path), *take_over)
     assert "not made ready for lab rehearsal" in gone.stdout  # though this run has seen it registered before
+
+
+def let_another_run_have(host: LabHost, lab: str) -> None:
+    """From a controller that is not here, over a connection that stays: that of the host's first process."""
+    first = {"pid": 1, "started": host.read("/proc/1/stat").split()[21]}
+    process = {"pid": 7, "started": "1"}
+    controller = {"name": "elsewhere", "machine": "m", "boot": "b", "pid_namespace": "p", "process": process}
+    boot, now = host.read("/proc/sys/kernel/random/boot_id").strip(), {"taken": 0.0, "renewed": 0.0}
+    record = {"controller": controller, "user": "bob", "playbook": "site.yml", "connection": first, "host_boot": boot}
+    host.write(f"/run/nometal/locks/{lab}", json.dumps({**record, **now}))
 
 
 def test_a_misspelt_user_is_told_and_not_made(host: LabHost, tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import LEGACY, Rule
+
 from .host import output_of, program, text_if_there
 from .needs import Needs
 from .verdict import Verdict, ok, warning
@@ -43,3 +46,48 @@ def judge_firewalld(found: Firewalld, needs: Needs) -> Verdict:
         f"The lab's bridges fall into zone {found.default_zone}, which may refuse DHCP, DNS and the BMC: "
         "reload firewalld after installing libvirt.",
     )
+
+
+@dataclass(frozen=True)
+class PacketFilter:
+    rules: tuple[Rule, ...] = ()
+    legacy: tuple[str, ...] = ()
+    """Old programs whose rules are in force."""
+    missing: tuple[str, ...] = ()
+    """Those of them that the host no longer has."""
+
+
+def measure_packet_filter(_needs: Needs) -> PacketFilter:
+    legacy = packet_filter.legacy_in_use()
+    missing = tuple(name for name in legacy if not program(f"{name}-save"))
+    return PacketFilter(tuple(packet_filter.read()), tuple(legacy), missing)
+
+
+def judge_packet_filter(found: PacketFilter, _needs: Needs) -> Verdict:
+    if found.missing:
+        return warning(
+            f"rules of the old iptables are in force beside nftables, and cannot be read without {found.missing[0]}",
+            f"They may refuse the lab's packets: install {found.missing[0]} (package iptables, or iptables-legacy), or "
+            "have whoever made them use nftables.",
+        )
+    refusing = packet_filter.refusing(found.rules)
+    early = [rule for rule in found.rules if rule.hook in ("prerouting", "ingress") and rule.refuses_all]
+    if early:
+        return warning(
+            f"the packet filter has {_listed(early)}",
+            "Packets of the lab are lost there, before its own rules: have them let through.",
+        )
+    old = [rule for rule in refusing if f"table {LEGACY}" in rule.place]
+    if old:
+        return warning(
+            f"the old iptables, beside nftables, has {_listed(old)}, which neither `nft` nor `iptables` shows",
+            "Stage network lets the lab through there, too; one kind of iptables alone is easier to understand.",
+        )
+    if refusing:
+        return ok(f"{_listed(refusing)}: stage network lets the lab through")
+    return ok("nothing refuses the lab's packets" if found.rules else "no rules, or none that can be read yet")
+
+
+def _listed(rules: list[Rule], most: int = 3) -> str:
+    rest = f" and {len(rules) - most} more" if len(rules) > most else ""
+    return ", ".join(map(str, rules[:most])) + rest

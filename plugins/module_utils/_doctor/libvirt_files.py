@@ -36,6 +36,23 @@ class LibvirtObject:
     uuid: str
 
 
+@dataclass(frozen=True)
+class Pool:
+    name: str
+    uuid: str
+    path: str
+
+
+def pools() -> tuple[Pool, ...]:
+    """Those that are directories."""
+    found = _elements(POOLS, "pool")
+    return tuple(
+        Pool(_text(node, "name"), _text(node, "uuid"), _text(node, "target/path"))
+        for node in found
+        if node.get("type") == "dir"
+    )
+
+
 def networks() -> tuple[LibvirtNetwork, ...]:
     defined = {network.name: network for network in _networks_in(NETWORKS, active=False)}
     running = {network.name: network for network in _networks_in(RUNNING_NETWORKS, active=True)}

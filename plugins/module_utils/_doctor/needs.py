@@ -6,11 +6,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Subnet
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 
 # The installer's bootstrap VM: fixed in the installer.
 BOOTSTRAP_MEMORY_MIB = 6 * 1024
@@ -18,7 +19,7 @@ BOOTSTRAP_VCPUS = 4
 
 DNS_PORT = 53  # libvirt serves it on the host's own address in each network
 HIGHEST_PORT = 65535
-TAKEN_AS_GIVEN = ("name", "domain", "install", "prepared", "memory_mib", "vcpus", "disk_bytes", "qemu")
+TAKEN_AS_GIVEN = ("name", "domain", "install", "prepared", "memory_mib", "vcpus", "disk_bytes", "qemu", "model")
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,17 @@ class Needs:
     networks: tuple[Network, ...] = ()
     vms: tuple[Named, ...] = ()
     bridges: tuple[str, ...] = ()
+    shared_bridges: tuple[str, ...] = ()
     own_links: tuple[str, ...] = ()
     own_processes: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
     qemu: str = ""
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pool_uuids(self) -> tuple[str, str]:
+        """Of the lab's disks, and of its virtual media."""
+        return self.pool.uuid, Identity(self.name).uuid_of("media-pool")
 
     @property
     def all_memory_mib(self) -> int:
@@ -93,6 +101,7 @@ def needs_from(params: Mapping[str, Any]) -> Needs:
     return Needs(
         **{key: params[key] for key in TAKEN_AS_GIVEN},
         bridges=tuple(params["bridges"]),
+        shared_bridges=tuple(params["shared_bridges"]),
         own_links=tuple(params["own_links"]),
         own_processes=tuple(params["own_processes"]),
         pool=Named(pool["name"], pool["uuid"]),

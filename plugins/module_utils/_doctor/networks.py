@@ -15,12 +15,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
 )
 
 from . import libvirt_files
-from .host import names_in
+from .host import names_in, text_if_there
 from .libvirt_files import LibvirtNetwork, LibvirtObject
 from .needs import Needs, Subnet
 from .verdict import Verdict, blocker, ok, warning
 
 LINKS = Path("/sys/class/net")
+MARK = "nometal.ipi"  # the alias of bridges that veth_pair has made
 NODE_END = "nmb-"  # of a lab's veth pair, on the bridge of its nodes
 # Two halves of everything are a VPN's way of writing a default route.
 DEFAULT_IN_HALVES = 1
@@ -41,7 +42,8 @@ def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
     measured = f"{', '.join(map(str, wanted)) or 'no subnet'} asked for"
     strangers = [network for network in found.networks if not _is_own(network, needs)]
     own_links = {*needs.own_links, *needs.bridges, *(network.bridge for network in needs.networks)}
-    known = own_links | {network.bridge for network in strangers}
+    # Whosever it is, what libvirt has there is judged as a network; the lab's may be called otherwise by now.
+    known = own_links | {network.bridge for network in found.networks}
     foreign = [route for route in found.routes if route.device not in known]
     taken = _taken_by_networks(wanted, strangers, active=True) + _taken_by_routes(wanted, foreign)
     if taken:
@@ -94,6 +96,9 @@ class Link:
     name: str
     is_bridge: bool
     ports: tuple[str, ...] = ()
+    taps: tuple[str, ...] = ()
+    """Those of the ports that are VMs'."""
+    made_by_us: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,12 +110,19 @@ class Bridges:
 def measure_bridges(needs: Needs) -> Bridges:
     wanted = {*needs.bridges, *(network.bridge for network in needs.networks)}
     return Bridges(
-        links=tuple(
-            Link(name, (LINKS / name / "bridge").is_dir(), tuple(names_in(LINKS / name / "brif")))
-            for name in names_in(LINKS)
-            if name in wanted
-        ),
+        links=tuple(_link(name) for name in names_in(LINKS) if name in wanted),
         networks=libvirt_files.networks(),
+    )
+
+
+def _link(name: str) -> Link:
+    ports = names_in(LINKS / name / "brif")
+    return Link(
+        name=name,
+        is_bridge=(LINKS / name / "bridge").is_dir(),
+        ports=tuple(ports),
+        taps=tuple(port for port in ports if (LINKS / port / "tun_flags").exists()),
+        made_by_us=text_if_there(LINKS / name / "ifalias") == MARK,
     )
 
 
@@ -120,19 +132,53 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
     owned = {network.bridge for network in found.networks if _is_own(network, needs)}
     others = {network.bridge: network.name for network in found.networks if not _is_own(network, needs)}
     plain = [link for link in found.links if link.is_bridge and link.name not in {*owned, *others}]
+    in_the_way = [link for link in plain if link.name in of_networks and not link.made_by_us]
     conflicts = [
         *(f"{bridge} is libvirt network {others[bridge]}'s" for bridge in wanted if bridge in others),
         *(f"{link.name} exists and is not a bridge" for link in found.links if not link.is_bridge),
-        *(f"{link.name} exists and is no libvirt network's" for link in plain if link.name in of_networks),
+        *(f"{link.name} exists and is no libvirt network's" for link in in_the_way),
         *(f"{link.name} is another lab's ({end} is on it)" for link in plain for end in _ends_of_others(link, needs)),
     ]
     if conflicts:
         return blocker(_listed(conflicts), "Remove or rename what is there, or name the lab's bridges otherwise.")
-    joined = [link for link in plain if link.ports and not set(link.ports) & set(needs.own_links)]
-    if joined:
-        ports = _listed([f"{link.name} has ports of others ({', '.join(link.ports)})" for link in joined])
-        return warning(ports, "The lab would be joined to them: name another bridge unless that is meant.")
-    return ok(f"{', '.join(wanted) or 'no bridge'}: free or this lab's")
+    return _judge_lans([link for link in plain if link not in in_the_way], needs) or ok(
+        f"{', '.join(wanted) or 'no bridge'}: free or this lab's{_shared(plain, needs)}"
+    )
+
+
+def _judge_lans(plain: list[Link], needs: Needs) -> Verdict | None:
+    """Whoever is on the bridge beside the lab's own machines would be served by the lab's DHCP server."""
+    lans = {link: _ports_of_others(link, needs) for link in plain if link.name not in needs.shared_bridges}
+    served = [f"{link.name} has ports of others ({', '.join(ports)})" for link, ports in lans.items() if ports]
+    if any(ports and not link.made_by_us for link, ports in lans.items()):
+        return blocker(
+            f"{_listed(served)}: the lab's DHCP server would answer machines there",
+            "Name another machine_network.bridge; or say that the lab shares that LAN on purpose: "
+            "machine_network.shared_lan: true.",
+        )
+    guests = [
+        link for link in plain if link.taps and not link.made_by_us and not set(link.ports) & set(needs.own_links)
+    ]
+    served += [f"{link.name} has VMs of others ({', '.join(link.taps)})" for link in guests]
+    if served:
+        return warning(
+            f"{_listed(served)}: the lab's DHCP server answers machines there",
+            "Take them off, or name another machine_network.bridge, unless that is meant.",
+        )
+    return None
+
+
+def _ports_of_others(bridge: Link, needs: Needs) -> list[str]:
+    return [port for port in bridge.ports if port not in {*bridge.taps, *needs.own_links}]
+
+
+def _shared(plain: list[Link], needs: Needs) -> str:
+    shared = [
+        f"; {link.name} shares the LAN of {', '.join(_ports_of_others(link, needs)) or 'nothing yet'}"
+        for link in plain
+        if link.name in needs.shared_bridges
+    ]
+    return "".join(shared)
 
 
 def _ends_of_others(bridge: Link, needs: Needs) -> list[str]:

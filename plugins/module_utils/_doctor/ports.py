@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import libvirt_files
 from .host import names_in, text_if_there, text_of
 from .needs import Needs, Port
 from .verdict import Verdict, blocker, ok
@@ -36,11 +37,15 @@ class Holder:
 class Taken:
     port: Port
     holders: tuple[Holder, ...]
+    own_networks: tuple[str, ...] = ()
+    """What libvirt calls the lab's networks now, which the lab may call otherwise by then."""
 
 
 def measure_ports(needs: Needs) -> tuple[Taken, ...]:
     busy = [port for port in needs.ports if not _can_be_bound(port)]
-    return tuple(Taken(port, tuple(_holders(port))) for port in busy)
+    uuids = {network.uuid for network in needs.networks}
+    own = tuple(network.name for network in libvirt_files.networks() if network.uuid in uuids) if busy else ()
+    return tuple(Taken(port, tuple(_holders(port)), own) for port in busy)
 
 
 def _can_be_bound(port: Port) -> bool:
@@ -109,5 +114,6 @@ def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Verdict:
 
 
 def _is_own(busy: Taken, needs: Needs) -> bool:
-    marks = [*needs.own_processes, *(f"/dnsmasq/{network.name}.conf" for network in needs.networks)]
+    names = [*(network.name for network in needs.networks), *busy.own_networks]
+    marks = [*needs.own_processes, *(f"/dnsmasq/{name}.conf" for name in names)]
     return bool(busy.holders) and all(any(mark in holder.marks for mark in marks) for holder in busy.holders)

@@ -11,16 +11,20 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
 
-from . import firewalld, iptables, nftables
+from . import firewalld, iptables, nftables, unit
 from .firewalld import Firewalld, Opening, opening_from
+from .firewalld_files import copy_of
 from .host import Chain, no_bridges, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
+
     from .lab import Lab
 
 RECORD = "# In firewalld: "
+COPIES = "firewalld_files"
 FRAME = """\
 #!/bin/sh
 # Made by nometal.ipi for the lab {owner}, and removed with it.
@@ -43,6 +47,10 @@ class Firewall:
     chains: tuple[Chain, ...] = ()
     openings: tuple[Opening, ...] = ()
     hook_entry: str = "absent"
+    units: tuple[str, ...] = ()
+    """What has systemd bring the chains back when a service of the host has written the packet filter anew."""
+    copies: tuple[str, ...] = ()
+    """Of firewalld's files, made when the labs' openings were, and needless by now."""
 
 
 NOTHING = Firewall()
@@ -64,6 +72,12 @@ def _plan_presence(current: Firewall, desired: Firewall) -> Sequence[Step]:
         *([Step("write", "hook entry")] if entry_differs else []),
         *([Step("run", "hook entry")] if set(desired.chains) - staying else []),
         *(Step("open", str(item)) for item in desired.openings if item not in current.openings),
+        *(Step("disable", name) for name in current.units if "@." not in name and name not in desired.units),
+        *(
+            Step("write" if name == unit.TEMPLATE else "enable", name)
+            for name in desired.units
+            if name not in current.units
+        ),
     ]
 
 
@@ -83,16 +97,21 @@ def _plan_removal(current: Firewall) -> Sequence[Step]:
     # The entry knows what is in firewalld, so it outlives that; it would bring chains back, so it goes before them.
     return [
         *(Step("close", str(item)) for item in current.openings),
+        *(Step("disable", name) for name in current.units if "@." not in name),
+        *([Step("delete", unit.TEMPLATE)] if any("@." in name for name in current.units) else []),
         *([] if current.hook_entry == "absent" else [Step("delete", "hook entry")]),
         *(Step("remove", place) for place in dict.fromkeys(chain.place for chain in current.chains)),
+        *(Step("restore", place) for place in current.copies),
     ]
 
 
 class FirewallPort:
     """The firewall of this host by all means that it has: iptables, nftables, firewalld."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, memory: HostMemory, *, goes: bool = False) -> None:
         self._lab = lab
+        self._memory = memory
+        self._goes = goes
         self._entry = HookEntry(f"{lab.owner}.firewall")
         self._iptables = {tool.program: tool for tool in iptables.installed()}
         native = [tool for tool in self._iptables.values() if tool.uses_nftables]
@@ -117,19 +136,27 @@ class FirewallPort:
     @cached_property
     def wanted(self) -> Firewall:
         chains = [
-            chain for tool in self._iptables.values() for chain in tool.wanted(self._lab, alone=not self._nftables)
+            chain
+            for name, tool in self._iptables.items()
+            for chain in tool.wanted(self._lab, alone=not self._nftables and name not in iptables.LEGACY_TABLES)
         ]
         chains += self._nftables.wanted(self._lab) if self._nftables else []
         openings = self._firewalld.wanted(self._lab) if self._firewalld else []
-        return Firewall(tuple(sorted(chains)), tuple(openings), "present")
+        return Firewall(tuple(sorted(chains)), tuple(openings), "present", unit.wanted())
 
     def read(self) -> Firewall | None:
         chains = [chain for tool in self._iptables.values() for chain in tool.read(self._lab)]
         chains += self._nftables.read(self._lab) if self._nftables else []
         text = self._entry.read()
         state = "absent" if text is None else "present" if text == self._text() else "outdated"
-        found = Firewall(tuple(sorted(chains)), tuple(self._openings(text or "")), state)
+        openings = self._openings(self._entry.text() or "")
+        found = Firewall(tuple(sorted(chains)), tuple(openings), state, self._units(), tuple(self._copies()))
         return None if found == NOTHING else found
+
+    def _units(self) -> tuple[str, ...]:
+        """They are not this lab's to remove as long as others need them."""
+        others = {path.name for path in ENTRIES.glob("*.firewall")} - {self._entry.name}
+        return () if self._goes and others else unit.read()
 
     def _openings(self, entry: str) -> list[Opening]:
         if not self._firewalld:
@@ -137,18 +164,39 @@ class FirewallPort:
         recorded = [opening_from(line[len(RECORD) :]) for line in entry.splitlines() if line.startswith(RECORD)]
         return self._firewalld.read([*self._firewalld.wanted(self._lab), *recorded])
 
+    def _copies(self) -> list[str]:
+        return self._firewalld.copies(self._memory.recall().get(COPIES, {})) if self._firewalld else []
+
     def apply(self, step: Step) -> None:
-        if step.verb == "remove":
+        if step.target in (unit.TEMPLATE, "hook entry"):
+            self._apply_to_file(step)
+        elif step.verb == "remove":
             self._remove(step.target)
-        elif step.verb in ("open", "close") and self._firewalld:
-            change = self._firewalld.add if step.verb == "open" else self._firewalld.remove
-            change(opening_from(step.target))
-        elif step.verb == "write":
-            self._entry.write(self._text())
-        elif step.verb == "run":
-            run(str(ENTRIES / self._entry.name))
-        elif step.verb == "delete":
-            self._entry.remove()
+        elif step.verb in ("enable", "disable"):
+            {"enable": unit.enable, "disable": unit.disable}[step.verb](step.target)
+        elif self._firewalld:
+            self._apply_to_firewalld(step, self._firewalld)
+
+    def _apply_to_firewalld(self, step: Step, daemon: Firewalld) -> None:
+        if step.verb == "open":
+            opening = opening_from(step.target)
+            self._memory.note({COPIES: dict.fromkeys(copy_of(opening.place).missing(), "missing")})
+            daemon.add(opening)
+        elif step.verb == "close":
+            daemon.remove(opening_from(step.target))
+            for place in self._copies():
+                daemon.restore(place)
+        elif step.verb == "restore":
+            daemon.restore(step.target)
+
+    def _apply_to_file(self, step: Step) -> None:
+        {
+            "write hook entry": lambda: self._entry.write(self._text()),
+            "run hook entry": lambda: run(str(ENTRIES / self._entry.name)),
+            "delete hook entry": self._entry.remove,
+            f"write {unit.TEMPLATE}": unit.write,
+            f"delete {unit.TEMPLATE}": unit.delete,
+        }[str(step)]()
 
     def _remove(self, place: str) -> None:
         chain = next(chain for chain in (self.read() or NOTHING).chains if chain.place == place)

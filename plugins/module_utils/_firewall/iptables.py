@@ -3,26 +3,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .host import Chain, program, run, succeeds
-from .rules import Rule, admitted, forwarded, guarded, untracked
+from .rules import ADVERTISEMENT, SOLICITATION, Rule, admitted, advertised, forwarded, guarded, untracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from .lab import Lab
 
-FAMILIES = {"iptables": "ipv4", "ip6tables": "ipv6"}
+FAMILIES = {"iptables": "ipv4", "ip6tables": "ipv6", "iptables-legacy": "ipv4", "ip6tables-legacy": "ipv6"}
 NFTABLES_FAMILIES = {"iptables": "ip", "ip6tables": "ip6"}
+# Tables that the old interface of the kernel has. Its rules are in force beside those of nftables, and unseen there.
+LEGACY_TABLES = {
+    "iptables-legacy": Path("/proc/net/ip_tables_names"),
+    "ip6tables-legacy": Path("/proc/net/ip6_tables_names"),
+}
 # A drop in mangle is the last word, whoever accepts in filter.
 PLACES = {
     "in": ("filter", "INPUT"),
     "fwd": ("filter", "FORWARD"),
     "guard": ("mangle", "INPUT"),
+    "out": ("mangle", "OUTPUT"),
     "raw": ("raw", "PREROUTING"),
 }
+ICMP_TYPES = {SOLICITATION: 133, ADVERTISEMENT: 134}
 TARGETS = {"accept": "ACCEPT", "drop": "DROP", "return": "RETURN", "notrack": "CT --notrack"}
 # libvirt's own chains stay in front: they judge the traffic of all its networks, also between two of them.
 CALL_FUNCTION = """\
@@ -48,7 +58,7 @@ class Iptables:
         """Alone, without nft, it does also what a table of the lab's own would do."""
         rules = {"in": admitted(lab), "fwd": forwarded(lab)}
         if alone:
-            rules |= {"guard": guarded(lab), "raw": untracked(lab)}
+            rules |= {"guard": guarded(lab), "out": advertised(lab), "raw": untracked(lab)}
         family = FAMILIES[self.program]
         lines = {kind: [line(rule) for rule in rules[kind] if rule.concerns(family)] for kind in rules}
         return [self._chain(lab, kind, lines[kind], called=True) for kind in lines if lines[kind]]
@@ -60,7 +70,9 @@ class Iptables:
     def _read_one(self, saved: Sequence[str], lab: Lab, kind: str) -> Iterator[Chain]:
         caller, name = PLACES[kind][1], f"{lab.tag}-{kind}"
         if any(text.startswith(f":{name} ") for text in saved):
-            rules = [text.partition(f"-A {name} ")[2] for text in saved if text.startswith(f"-A {name} ")]
+            rules = [
+                _mac_in_lower_case(text).partition(f"-A {name} ")[2] for text in saved if text.startswith(f"-A {name} ")
+            ]
             yield self._chain(lab, kind, rules, called=f"-A {caller} -j {name}" in saved)
 
     def _chain(self, lab: Lab, kind: str, rules: Sequence[str], *, called: bool) -> Chain:
@@ -87,9 +99,29 @@ class Iptables:
 
 
 def installed() -> list[Iptables]:
-    """Those that work: a kernel without IPv6 has no ip6tables."""
-    programs = [name for name in FAMILIES if program(name) and program(f"{name}-save") and program(f"{name}-restore")]
-    return [Iptables(name) for name in programs if succeeds(f"{name}-save", "-t", "filter")]
+    """Those that work, which without IPv6 ip6tables does not; beside the new ones, the old ones that filter already."""
+    tools = [
+        Iptables(name) for name in NFTABLES_FAMILIES if _is_whole(name) and succeeds(f"{name}-save", "-t", "filter")
+    ]
+    unseen = [name for name in LEGACY_TABLES if _is_whole(name) and "filter" in legacy_tables(name)]
+    beside = [Iptables(name) for name in unseen if any(tool.uses_nftables for tool in tools)]
+    return [*tools, *beside]
+
+
+def legacy_tables(program: str) -> list[str]:
+    """Tables in use. To ask the program itself would be to make them."""
+    with suppress(OSError):
+        return LEGACY_TABLES[program].read_text(encoding="ascii").split()
+    return []
+
+
+def _is_whole(name: str) -> bool:
+    return bool(program(name) and program(f"{name}-save") and program(f"{name}-restore"))
+
+
+def _mac_in_lower_case(text: str) -> str:
+    """As old releases do not write it."""
+    return re.sub(r"(?<=--mac-source )\S+", lambda mac: mac[0].lower(), text)
 
 
 def line(rule: Rule) -> str:
@@ -102,6 +134,8 @@ def line(rule: Rule) -> str:
         f"-o {rule.outgoing}": rule.outgoing,
         f"-p {rule.protocol}": rule.protocol,
         f"-m {rule.protocol} --dport {ports}": rule.first_port,
+        f"-m icmp6 --icmpv6-type {ICMP_TYPES.get(rule.icmp)}": rule.icmp,
+        f"-m mac --mac-source {rule.mac}": rule.mac,
         "-m conntrack --ctstate RELATED,ESTABLISHED": rule.answers,
         f"-j {TARGETS[rule.verdict]}": True,
     }

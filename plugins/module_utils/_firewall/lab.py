@@ -35,6 +35,8 @@ class Network:
     bridge: str
     forward: str
     addresses: tuple[Address, ...]
+    known: tuple[str, ...] | None = None
+    """MAC addresses of the only machines that it serves, where others are on its LAN, too."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,15 @@ class Lab:
     @property
     def bridges(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*(network.bridge for network in self.networks), *self.plain_bridges]))
+
+    @property
+    def bridges_of_its_own(self) -> tuple[str, ...]:
+        return tuple(name for name in self.bridges if not (self.shares_lan and name in self.plain_bridges))
+
+    @property
+    def shares_lan(self) -> bool:
+        """Its plain bridges are somebody else's, with machines of others on them."""
+        return any(network.known is not None for network in self.networks)
 
     @property
     def families(self) -> list[str]:
@@ -106,7 +117,17 @@ class Reader:
             bridge=self._bridge(f"{at}.bridge", given.get("bridge")),
             forward=self._forward(f"{at}.forward", given.get("forward")),
             addresses=self._each(given.get("addresses") or [], f"{at}.addresses", self._address),
+            known=self._known(f"{at}.dhcp", given.get("dhcp") or {}),
         )
+
+    def _known(self, at: str, dhcp: Mapping[str, Any]) -> tuple[str, ...] | None:
+        if not dhcp.get("known_only"):
+            return None
+        macs = [str(item.get("mac")).lower() for item in dhcp.get("reservations") or []]
+        for mac in macs:
+            if not re.fullmatch("[0-9a-f]{2}(:[0-9a-f]{2}){5}", mac):
+                self.problems.append(f"{at}.reservations: {mac} is no MAC address, such as 52:54:00:12:34:56")
+        return tuple(sorted(set(macs)))
 
     def _forward(self, at: str, mode: Any) -> str:
         if mode not in FORWARD_MODES:

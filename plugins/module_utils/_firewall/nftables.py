@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .host import Chain, program, run
-from .rules import Rule, admitted, forwarded, guarded, untracked
+from .rules import Rule, admitted, advertised, forwarded, guarded, untracked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +21,11 @@ OF_FIREWALLD = "firewalld"  # it opens its own
 # Verdicts aside, these say nothing about which packets a rule is for.
 FOR_EVERY_PACKET = {"counter", "log", "comment"}
 # The chains of a lab's own table. What guard drops is dropped, whoever accepts elsewhere.
-OWN_HOOKS = {"guard": "input priority -150", "bridged": "prerouting priority -300"}
+OWN_HOOKS = {
+    "guard": "input priority -150",
+    "advertised": "output priority -150",
+    "bridged": "prerouting priority -300",
+}
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def _wanted_in(base: BaseChain, lab: Lab) -> Chain:
 
 
 def _own(lab: Lab) -> list[Chain]:
-    rules = {"guard": guarded(lab), "bridged": untracked(lab)}
+    rules = {"guard": guarded(lab), "advertised": advertised(lab), "bridged": untracked(lab)}
     return [
         Chain(MEANS, _table_of(lab), name, "", True, tuple(dict.fromkeys(map(line, rules[name])))) for name in rules
     ]
@@ -204,6 +208,8 @@ def _parts(rule: Rule) -> Iterator[str]:
         yield f'iifname "{rule.incoming}"'
     if rule.outgoing:
         yield f'oifname "{rule.outgoing}"'
+    if rule.mac:
+        yield f"ether saddr {rule.mac}"
     if rule.source:
         yield f"{ip} saddr {rule.source}"
     if rule.destination:
@@ -211,6 +217,8 @@ def _parts(rule: Rule) -> Iterator[str]:
     if rule.first_port:
         ports = f"{rule.first_port}-{rule.last_port}" if rule.last_port > rule.first_port else str(rule.first_port)
         yield f"{rule.protocol} dport {ports}"
+    elif rule.icmp:
+        yield f"icmpv6 type {rule.icmp}"
     elif rule.protocol:
         yield f"meta l4proto {rule.protocol}"
     if rule.answers:

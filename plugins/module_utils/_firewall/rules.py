@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 DNS, NTP = 53, 123
 DHCP = {"ipv4": 67, "ipv6": 547}
+SOLICITATION, ADVERTISEMENT = "nd-router-solicit", "nd-router-advert"
+ALL_NODES = "ff02::1"
 ICMP = {"ipv4": "icmp", "ipv6": "ipv6-icmp"}
 
 
@@ -32,6 +34,9 @@ class Rule:
     first_port: int = 0
     last_port: int = 0
     answers: bool = False
+    mac: str = ""
+    """Of the sender."""
+    icmp: str = ""
 
     def concerns(self, family: str) -> bool:
         return self.family in ("", family)
@@ -57,8 +62,16 @@ def admitted(lab: Lab) -> list[Rule]:
         rule
         for bridge in lab.plain_bridges
         for address in lab.addresses
-        for rule in _admitted_to(Rule("accept", address.family, bridge, destination=address.gateway), lab)
+        for rule in _admitted_to(
+            _from_lan(Rule("accept", address.family, bridge, destination=address.gateway), lab), lab
+        )
     ]
+
+
+def _from_lan(whom: Rule, lab: Lab) -> Rule:
+    """On a LAN that is shared, only those with addresses of the lab."""
+    [cidr] = [address.cidr for address in lab.addresses if address.gateway == whom.destination]
+    return replace(whom, source=cidr) if lab.shares_lan else whom
 
 
 def _admitted_to(whom: Rule, lab: Lab) -> Iterator[Rule]:
@@ -69,10 +82,20 @@ def _admitted_to(whom: Rule, lab: Lab) -> Iterator[Rule]:
 
 def forwarded(lab: Lab) -> list[Rule]:
     """Through the host: never more than libvirt lets through itself."""
-    across = [Rule("accept", incoming=bridge, outgoing=bridge) for bridge in lab.bridges]
-    return across + [
+    return [*_across(lab)] + [
         rule for network in lab.networks for address in network.addresses for rule in _forwarded_for(network, address)
     ]
+
+
+def _across(lab: Lab) -> Iterator[Rule]:
+    for bridge in lab.bridges:
+        across = Rule("accept", incoming=bridge, outgoing=bridge)
+        if bridge in lab.plain_bridges and lab.shares_lan:
+            for address in lab.addresses:
+                yield replace(across, family=address.family, source=address.cidr)
+                yield replace(across, family=address.family, destination=address.cidr)
+        else:
+            yield across
 
 
 def _forwarded_for(network: Network, address: Address) -> Iterator[Rule]:
@@ -84,19 +107,58 @@ def _forwarded_for(network: Network, address: Address) -> Iterator[Rule]:
 
 def guarded(lab: Lab) -> list[Rule]:
     """The host answers on the lab's addresses whichever way a packet came: from elsewhere it must not get there."""
-    own = [Rule("return", family, incoming=link) for family in lab.families for link in ("lo", *lab.bridges)]
-    return own + [
+    own = [Rule("return", family, incoming=link) for family in lab.families for link in ("lo", *lab.bridges_of_its_own)]
+    own += [
+        Rule("return", address.family, incoming=bridge, source=address.cidr)
+        for address in lab.addresses
+        for bridge in lab.bridges
+        if bridge not in lab.bridges_of_its_own
+    ]
+    return (
+        [*solicited(lab)]
+        + own
+        + [
+            Rule(
+                "drop",
+                address.family,
+                destination=address.gateway,
+                protocol=ports.protocol,
+                first_port=ports.first,
+                last_port=ports.last,
+            )
+            for address in lab.addresses
+            for ports in services(lab, address.family)
+        ]
+    )
+
+
+def solicited(lab: Lab) -> Iterator[Rule]:
+    """On a LAN that is shared, the router answers solicitations of the lab's machines alone."""
+    for network in _advertising_on_lan(lab):
+        asking = Rule("return", "ipv6", network.bridge, protocol=ICMP["ipv6"], icmp=SOLICITATION)
+        yield from (replace(asking, mac=mac) for mac in network.known or ())
+        yield replace(asking, verdict="drop")
+
+
+def advertised(lab: Lab) -> list[Rule]:
+    """Nor does it advertise itself to all."""
+    return [
         Rule(
             "drop",
-            address.family,
-            destination=address.gateway,
-            protocol=ports.protocol,
-            first_port=ports.first,
-            last_port=ports.last,
+            "ipv6",
+            outgoing=network.bridge,
+            destination=ALL_NODES,
+            protocol=ICMP["ipv6"],
+            icmp=ADVERTISEMENT,
         )
-        for address in lab.addresses
-        for ports in services(lab, address.family)
+        for network in _advertising_on_lan(lab)
     ]
+
+
+def _advertising_on_lan(lab: Lab) -> Iterator[Network]:
+    for network in lab.networks:
+        if network.known is not None and any(address.family == "ipv6" for address in network.addresses):
+            yield network
 
 
 def untracked(lab: Lab) -> list[Rule]:

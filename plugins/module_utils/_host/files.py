@@ -77,6 +77,12 @@ def umask(mask: int) -> Iterator[None]:
         os.umask(before)
 
 
+def text_of(path: Path) -> str | None:
+    with suppress(FileNotFoundError):
+        return path.read_text(encoding="utf-8")
+    return None
+
+
 def remove(path: Path) -> None:
     for file in (path, _draft_of(path)):
         with suppress(FileNotFoundError):

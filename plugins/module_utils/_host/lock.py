@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,13 @@ def alone(path: Path) -> Iterator[None]:
         for directory in (LOCKS, RUN):
             with suppress(OSError):  # others have something in it
                 directory.rmdir()
+
+
+@contextmanager
+def one_at_a_time(module: str, *, check_mode: bool) -> Iterator[None]:
+    """Whoever calls it: what one call has read, another must not change before the first one acts on it."""
+    with nullcontext() if check_mode or os.geteuid() else alone(LOCKS / f".{module}"):
+        yield
 
 
 def _locked(path: Path) -> int:

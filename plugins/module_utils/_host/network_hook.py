@@ -23,9 +23,14 @@ DISPATCHER_TEXT = f"""\
 # Made by nometal.ipi and removed with the last lab.
 # libvirt calls this when one of its networks starts or stops, also at boot, and stops a network for which it fails.
 case "$2" in started | stopped) ;; *) exit 0 ;; esac
+call() {{
+  [ -x "$1" ] || return
+  timeout 10 "$1" "$2" "$3" </dev/null 2>&1 | timeout 11 logger --tag "nometal ${{1##*/}}"
+}}
+# Filters first: they are there before the lab is plugged in anywhere.
+for entry in {ENTRIES}/*.firewall; do call "$entry" "$1" "$2"; done
 for entry in {ENTRIES}/*; do
-  [ -x "$entry" ] || continue
-  timeout 10 "$entry" "$1" "$2" </dev/null 2>&1 | timeout 11 logger --tag "nometal ${{entry##*/}}"
+  case "$entry" in *.firewall) ;; *) call "$entry" "$1" "$2" ;; esac
 done
 exit 0
 """
@@ -48,12 +53,15 @@ class HookEntry:
     def path(self) -> Path:
         return ENTRIES / self.name
 
+    def text(self) -> str | None:
+        with suppress(FileNotFoundError):
+            return self.path.read_text(encoding="utf-8")
+        return None
+
     def read(self) -> str | None:
         """Its text. One that cannot be run, or that others could write, is as good as empty."""
-        with suppress(FileNotFoundError):
-            text = self.path.read_text(encoding="utf-8")
-            return text if _are_roots(self.path, ENTRIES) else ""
-        return None
+        text = self.text()
+        return text if text is None or _are_roots(self.path, ENTRIES) else ""
 
     def write(self, text: str) -> None:
         files.own_directory(ENTRIES)
@@ -78,11 +86,6 @@ def install() -> None:
 def uninstall() -> None:
     files.remove(DISPATCHER)
     files.remove_empty(ENTRIES)
-
-
-def missing_directories() -> list[str]:
-    """Those that installing makes and that uninstalling, which cannot tell whose they are, leaves."""
-    return [str(directory) for directory in (HOOKS, DISPATCHER.parent) if not directory.is_dir()]
 
 
 def deaf_daemons() -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+LAST_LINES = 5
 
 
 def pid_file_of(daemon: str) -> Path:
@@ -42,14 +45,22 @@ def journal_of(unit: str, since: float, lines: int) -> str:
 
 
 def run(*command: str) -> str:
+    began = time.time()
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True, umask=UMASK)
     except FileNotFoundError as error:
         raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.") from error
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip() or error.stdout.strip() or f"it ended with {error.returncode}"
-        raise OperatorError(f"`{' '.join(command)}` failed: {reason}") from error
+        text = f"`{' '.join(command)}` failed: {reason}\n{_said_of_service(command, began)}"
+        raise OperatorError(text.strip()) from error
     return done.stdout
+
+
+def _said_of_service(command: tuple[str, ...], began: float) -> str:
+    """systemctl only says that it did not start."""
+    starts = command[0] == "systemctl" and command[1] in ("start", "restart")
+    return journal_of(command[-1], began, LAST_LINES) if starts else ""
 
 
 def started(pid: int) -> str:

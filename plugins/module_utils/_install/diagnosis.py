@@ -18,9 +18,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence
     from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 
 HOST, API, BOOTSTRAP, NAMES, CLUSTER = "host", "API", "bootstrap", "names", "operators"
 NETWORK = "playbooks/network.yml repairs it."

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     diagnosis_bootstrap,
     diagnosis_cluster,
@@ -21,16 +22,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_boo
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_host import HostSeen
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import info
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import packet_filter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Callable
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_cluster import MetalHost
     from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 
 ANSWER_SECONDS = 30.0
 WAITING = "waits for libvirt at"

@@ -47,6 +47,11 @@ class Identity:
         """Of everything that libvirt knows by name."""
         return f"nometal-{self.lab}"
 
+    @property
+    def media_pool(self) -> str:
+        """Of the BMCs' virtual media. A lab may be called so that its own pool has this name: the doctor refuses it."""
+        return f"{self.prefix}-media"
+
     def vm_name(self, node: str) -> str:
         return f"{self.lab}-{node}"
 

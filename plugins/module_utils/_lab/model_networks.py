@@ -41,6 +41,7 @@ def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
             "a": {"name": network_end, "bridge": lab.identity.network_bridge},
             "b": {"name": node_end, "bridge": own.bridge},
             "mtu": own.mtu,
+            "shared": own.shared_lan,
             "state": "absent" if own.topology == "direct" else "present",
         }
     ]
@@ -72,9 +73,10 @@ def _machine_network(lab: Lab) -> dict[str, Any]:
         "autostart": True,
         "addresses": [_address(family.network, family.gateway) for family in lab.families],
         "dhcp": {
-            "ranges": [_range(family.dhcp_pool) for family in lab.families],
+            "ranges": [] if own.shared_lan else [_range(family.dhcp_pool) for family in lab.families],
             "reservations": list(_reservations(lab)),
             "pools": [*_own_pools(lab), *_bootstrap_pools(lab)],
+            "known_only": own.shared_lan,
         },
         "dns": _dns(lab),
         "ntp_servers": [str(item) for item in own.ntp_servers],
@@ -95,7 +97,7 @@ def _provisioning_network(lab: Lab) -> Iterator[dict[str, Any]]:
         "domain": None,
         "autostart": True,
         "addresses": [_address(plan.network, plan.host)],
-        "dhcp": {"ranges": [], "reservations": [], "pools": []},
+        "dhcp": {"ranges": [], "reservations": [], "pools": [], "known_only": False},
         "dns": {"hosts": [], "wildcards": [], "forwarders": [], "records": {"srv": [], "txt": []}},
         "ntp_servers": [],
     }

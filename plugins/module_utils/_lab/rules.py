@@ -44,6 +44,10 @@ RULES = (
     Rule(rules_addresses.vips, (*NETWORKS, "machine_network.vips")),
     Rule(rules_addresses.bootstrap, (*GATEWAY, "bootstrap.address")),
     Rule(rules_addresses.prefixes, ("machine_network.pools", "bootstrap.address")),
+    Rule(
+        rules_addresses.shared_lan,
+        ("machine_network.shared_lan", "machine_network.topology", "machine_network.pools", "bootstrap.address"),
+    ),
     Rule(rules_addresses.static_routes, NETWORKS),
     Rule(rules_addresses.time_servers, (*NETWORKS, "machine_network.ntp_servers")),
     Rule(rules_addresses.mtu, (*NETWORKS, "machine_network.mtu")),

@@ -196,6 +196,25 @@ def _derives_bootstrap_pool(spec: LabSpec) -> bool:
     return spec.bootstrap.address == "pool" and not served
 
 
+def shared_lan(lab: Draft) -> Iterator[Problem]:
+    """Whatever would answer machines of others there."""
+    own = lab.spec.machine_network
+    if not own.shared_lan:
+        return
+    on = "machine_network.shared_lan"
+    if own.topology == "direct":
+        yield Problem(on, "is true, but libvirt makes the bridge of topology: direct itself; topology: veth is right")
+    if own.dhcp_pool:
+        yield Problem("machine_network.dhcp_pool", "would serve any machine of the shared LAN; leave it out")
+    for pool in own.pools:
+        yield Problem(
+            pool.at, f"would serve any machine of the shared LAN with a MAC of {pool.mac_prefix}; leave it out"
+        )
+    if lab.spec.bootstrap.address == "pool":
+        wrong = f"is pool, which would serve any VM of the shared LAN with a MAC of {MAC_PREFIX}"
+        yield Problem("bootstrap.address", f"{wrong}; reserved or static is right")
+
+
 def static_routes(lab: Draft) -> Iterator[Problem]:
     spec = lab.spec
     net = pinned.machine_networks(spec)[0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import addresses as net
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.addresses import Address, Addresses, Network
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.scalars import Choice, Whole
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.scalars import Choice, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.schema import ListOf, Located, MapOf, Section, key
 
 DEFAULT_CIDR = "192.168.126.0/24"
@@ -127,6 +127,12 @@ class MachineNetwork:
         default="veth",
     )
     bridge: str = key(kinds.INTERFACE, "Bridge that the installer looks for.", default="baremetal")
+    shared_lan: bool = key(
+        YesNo(),
+        "The bridge is the host's own, with a LAN behind it, and the lab shares that LAN on purpose: DHCP answers the "
+        "lab's machines alone.",
+        default=False,
+    )
     vips: Vips = key(Section(Vips), "The cluster's virtual addresses.", default={})
     dhcp_pool: Pool | None = key(Section(Pool), "Range for machines that nobody knows.", derived="20 in a /24")
     reservations: tuple[Reservation, ...] = key(

@@ -107,6 +107,8 @@ class Health:
     missing_addresses: tuple[str, ...] = ()
     """Or there, and of no use."""
     dnsmasq: bool = True
+    lost_rules: tuple[str, ...] = ()
+    """Chains of the packet filter in which libvirt's rules for it are missing."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
 def _mending(name: str, bridge: str, health: Health) -> dict[Step, bool]:
     """While it runs. Addresses come after the bridge, which loses those of IPv6 when it goes down."""
     return {
+        Step("restore packet filter rules of", name): bool(health.lost_rules),
         Step("bring up", bridge): health.bridge == "down",
         **{Step("add address", address): True for address in health.missing_addresses},
         Step("start dnsmasq of", name): not health.dnsmasq,

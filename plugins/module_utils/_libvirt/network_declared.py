@@ -39,6 +39,7 @@ class Declared:
     ranges: tuple[Range, ...]
     machines: tuple[Machine, ...]
     pools: tuple[Pool, ...]
+    known_only: bool
     hosts: tuple[DnsHost, ...]
     wildcards: tuple[tuple[str, str], ...]
     forwarders: tuple[str, ...]
@@ -63,6 +64,7 @@ class Reader:
             ranges=self._each(dhcp["ranges"], "dhcp.ranges", self._range),
             machines=self._each(dhcp["reservations"], "dhcp.reservations", self._machine),
             pools=self._each(dhcp["pools"], "dhcp.pools", self._pool),
+            known_only=dhcp["known_only"],
             hosts=self._each(dns["hosts"], "dns.hosts", self._host),
             wildcards=self._each(dns["wildcards"], "dns.wildcards", self._wildcard),
             forwarders=self._each(dns["forwarders"], "dns.forwarders", self._address),

@@ -22,6 +22,10 @@ PAIRS_OF_MAC = 6
 NO_PING = "no-ping"
 """dnsmasq would ping each address before it gives it out, for three seconds, one machine after the other. Here nobody
 takes an address without asking."""
+KNOWN_ONLY = "dhcp-ignore=tag:!known"
+"""Machines without a reservation get no answer at all: no address, and no "no" to one that they have from elsewhere."""
+LONG_ROUTER_LIFETIME = 9000
+"""The most that IPv6 has. Where advertisements answer the lab's own solicitations alone, none renews the route."""
 STEP_OF_ROOM = 32
 """Ranges are not to change with every single reservation: dnsmasq is started anew for that."""
 
@@ -67,6 +71,12 @@ def ntp_lines(servers: Sequence[str]) -> Iterator[str]:
         yield f"dhcp-option=option:ntp-server,{','.join(v4)}"
     if v6:
         yield f"dhcp-option=option6:ntp-server,{','.join(v6)}"
+
+
+def known_only_lines(bridge: str, hosts_own: Iterable[Interface]) -> Iterator[str]:
+    yield KNOWN_ONLY
+    if any(interface.version == 6 for interface in hosts_own):  # noqa: PLR2004 - the family's own number
+        yield f"ra-param={bridge},{LONG_ROUTER_LIFETIME // 5},{LONG_ROUTER_LIFETIME}"
 
 
 def pool_lines(pools: Sequence[Pool], hosts_own: Sequence[Interface], *, isolated: bool) -> Iterator[str]:

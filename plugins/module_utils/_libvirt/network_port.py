@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_conflicts as conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_filter as packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_health as health
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_leases as leases
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
@@ -21,6 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network impor
     Health,
     Network,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_dnsmasq import KNOWN_ONLY
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_ports import PortsNote, hook_text, reconnect
 
 try:
@@ -80,6 +83,7 @@ class NetworkPort:
             "remove hook of": self._hook.remove,
             "destroy": self._destroy,
             "start": self._start,
+            "restore packet filter rules of": self._restore_rules,
             "bring up": lambda: health.bring_up(step.target),
             "add address": lambda: health.add_address(step.target, self._wanted().bridge),
             "start dnsmasq of": lambda: health.start_dnsmasq(self._network()),
@@ -120,8 +124,23 @@ class NetworkPort:
             hook=self._has_hook(),
             noted_ports=self._note.read(),
             stale_leases=self._stale_leases(network, running),
-            health=health.health_of(self._name, live) if live and self._desired else Health(),
+            health=self._health(live) if live and self._desired else Health(),
         )
+
+    def _health(self, live: str) -> Health:
+        found = health.health_of(self._name, live)
+        running = xml.definition_of(live)
+        return found if found.bridge == "gone" else replace(found, lost_rules=packet_filter.lost_of(running))
+
+    def _restore_rules(self) -> None:
+        wanted = self._wanted()
+        self._have_rules_written(lambda: not packet_filter.lost_of(wanted))
+        packet_filter.refuse_loss(wanted)
+
+    def _have_rules_written(self, are_there: Callable[[], bool]) -> None:
+        uri = self._connection.getURI()
+        if packet_filter.restore(are_there):
+            self._connection = libvirt.open(uri)
 
     def _refuse_strangers(self, owner: str | None) -> None:
         if owner == self._owner or self._adopt:
@@ -133,7 +152,7 @@ class NetworkPort:
 
     def _has_hook(self) -> bool:
         text = self._hook.read()
-        return text is not None if self._desired is None else text == hook_text(self._name, self._wanted().bridge)
+        return text is not None if self._desired is None else text == self._hook_text()
 
     def _stale_leases(self, network: Any, running: Definition | None) -> tuple[Lease, ...]:
         if self._desired is None:
@@ -151,7 +170,11 @@ class NetworkPort:
         self._connection.networkDefineXML(xml.edited(before, self._owner, self._wanted()))
 
     def _install_hook(self) -> None:
-        self._hook.write(hook_text(self._name, self._wanted().bridge))
+        self._hook.write(self._hook_text())
+
+    def _hook_text(self) -> str:
+        wanted = self._wanted()
+        return hook_text(self._name, wanted.bridge, shares_lan=KNOWN_ONLY in wanted.options)
 
     def _destroy(self) -> None:
         network = self._network()
@@ -178,7 +201,15 @@ class NetworkPort:
         self._note.forget()
 
     def _create(self, network: Any) -> None:
-        network.create()
+        try:
+            network.create()
+        except libvirt.libvirtError:
+            if packet_filter.has_chains():
+                raise
+            # libvirt makes its chains with its first network, and does not look whether they are there still.
+            self._have_rules_written(packet_filter.has_chains)
+            if not self._network().isActive():  # libvirt was restarted, and has
+                self._network().create()
         run(str(self._hook.path), self._name, "started")  # which libvirt has done, unless it does not know the hook
 
     def _reconnect_ports(self) -> None:

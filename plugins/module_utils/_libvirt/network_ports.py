@@ -23,7 +23,7 @@ HOOK_TEXT = """\
 # of the host's addresses: as long as that lasts, without a port on the bridge for ever, nobody can use them.
 import sys
 
-NETWORK, BRIDGE = {network!r}, {bridge!r}
+NETWORK, BRIDGE, SHARES_LAN = {network!r}, {bridge!r}, {shares_lan!r}
 if sys.argv[1:] != [NETWORK, "started"]:
     sys.exit()  # at once: each network's start waits for the entries of all others
 
@@ -53,14 +53,17 @@ if os.path.isdir(f"/sys/class/net/{{BRIDGE}}/bridge"):
     for address in [line.split()[3] for line in shown.splitlines()]:
         ip("address", "delete", address, "dev", BRIDGE)
         ip("address", "add", address, "nodad", "dev", BRIDGE)
+    if SHARES_LAN:  # where the host has another address, for which it is not to answer here as well
+        with open(f"/proc/sys/net/ipv4/conf/{{BRIDGE}}/arp_ignore", "w") as setting:
+            setting.write("1")
     for tap in taps():
         if os.path.exists(f"/sys/class/net/{{tap}}") and not os.path.exists(f"/sys/class/net/{{tap}}/master"):
             ip("link", "set", "dev", tap, "master", BRIDGE)
 """
 
 
-def hook_text(network: str, bridge: str) -> str:
-    return HOOK_TEXT.format(network=network, bridge=bridge)
+def hook_text(network: str, bridge: str, *, shares_lan: bool = False) -> str:
+    return HOOK_TEXT.format(network=network, bridge=bridge, shares_lan=shares_lan)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ def problems(declared: Declared) -> Iterator[str]:
     yield from _ranges(declared)
     yield from _reservations(declared)
     yield from _pools(declared)
+    yield from _known_only(declared)
     yield from _dns(declared)
     yield from _time(declared)
     yield from _room(declared)
@@ -79,6 +80,12 @@ def _pools(declared: Declared) -> Iterator[str]:
             else:
                 yield from _outside(declared, f"{at}.static_routes", [via], may_be_own=True)
         spans.append((at, pool.span))
+
+
+def _known_only(declared: Declared) -> Iterator[str]:
+    for name, given in (("ranges", declared.ranges), ("pools", declared.pools)):
+        if declared.known_only and given:
+            yield f"dhcp.{name} would serve machines without a reservation; with dhcp.known_only, none is right"
 
 
 def _dns(declared: Declared) -> Iterator[str]:

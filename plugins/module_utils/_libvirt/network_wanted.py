@@ -62,6 +62,7 @@ def _definition(declared: Declared, bridge: str, forward: str) -> Definition:
             *dnsmasq.wildcard_lines(declared.wildcards),
             *dnsmasq.ntp_lines(declared.ntp_servers),
             *dnsmasq.pool_lines(declared.pools, declared.interfaces, isolated=forward == "isolated"),
+            *(dnsmasq.known_only_lines(bridge, declared.interfaces) if declared.known_only else ()),
             *([dnsmasq.NO_PING] if declared.ranges or declared.pools else []),
         ),
         ranges=tuple(sorted(dnsmasq.with_room(declared.ranges, leases))),

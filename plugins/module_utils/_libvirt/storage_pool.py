@@ -75,6 +75,7 @@ class StoragePoolPort:
         path = self._desired.path
         pool = self._find()
         if pool is None:
+            self._refuse_name_of_others()
             self._refuse_directory_of_others()
         elif _path_of(pool) != path:
             raise OperatorError(
@@ -106,16 +107,23 @@ class StoragePoolPort:
             "undefine": pool.undefine,
         }[step.verb]()
 
+    def stranger(self) -> str:
+        """What is said of a pool that only has the name. It is another lab's, or was made by somebody, and stays."""
+        pool = None if self._find() else self._of_that_name()
+        return f"storage pool {pool.name()} at {_path_of(pool)} is not this lab's" if pool else ""
+
     def _find(self) -> Any:
-        for pool in self._connection.listAllStoragePools():
-            if pool.UUIDString() == self._desired.uuid:
-                return pool
-            if pool.name() == self._desired.name:
-                raise OperatorError(
-                    f"storage pool {pool.name()} at {_path_of(pool)} is not this lab's: "
-                    "give the lab another name, or remove that pool yourself."
-                )
-        return None
+        """By the mark alone: two labs may have come to one name."""
+        pools = self._connection.listAllStoragePools()
+        return next((pool for pool in pools if pool.UUIDString() == self._desired.uuid), None)
+
+    def _of_that_name(self) -> Any:
+        pools = self._connection.listAllStoragePools()
+        return next((pool for pool in pools if pool.name() == self._desired.name), None)
+
+    def _refuse_name_of_others(self) -> None:
+        if told := self.stranger():
+            raise OperatorError(f"{told}: give the lab another name, or remove that pool yourself.")
 
     def _refuse_directory_of_others(self) -> None:
         path = Path(self._desired.path)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK, ports_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +31,7 @@ def refuse_conflicts(site: Site, *, foreseeing: bool) -> None:
         )
     _refuse_loop(site.wiring, site.links)
     _refuse_second_network(site)
+    _refuse_lan_of_others(site)
     _refuse_to_leave_machines_behind(site)
 
 
@@ -55,6 +56,20 @@ def _refuse_second_network(site: Site) -> None:
                 f"b.bridge: bridge {b.bridge} is already joined to {network} by {end}: "
                 "two networks would be one. Name another bridge."
             )
+
+
+def _refuse_lan_of_others(site: Site) -> None:
+    bridge = site.wiring.b.bridge
+    if site.wiring.shared or not bridge:
+        return
+    others = ports_of_others(bridge, site.links, [plug.name for plug in site.wiring.plugs])
+    if others:
+        raise OperatorError(
+            f"b.bridge: bridge {bridge} is not this module's, and has ports of others ({', '.join(others)}): the lab's "
+            "DHCP server would answer machines there. Name another bridge "
+            "(lab_spec.machine_network.bridge), or take these ports off it; where the lab is to share that LAN, "
+            "set shared: true (lab_spec.machine_network.shared_lan)."
+        )
 
 
 def _networks_on(bridge: str, site: Site) -> Iterator[tuple[str, str]]:

@@ -24,6 +24,13 @@ BRIDGE_OF_OTHERS = """
 # Not ours to make. When it comes later, this is called again.
 there {bridge} || exit 0
 """
+ALONE_ON = """
+# Nor is it joined once there is more on it than VMs: machines behind that would be served by the lab.
+for port in /sys/class/net/{bridge}/brif/*; do
+  case "${{port##*/}}" in '*' | {a} | {b}) continue ;; esac
+  [ -e "/sys/class/net/${{port##*/}}/tun_flags" ] || exit 0
+done
+"""
 OUR_BRIDGE = """
 if ! there {bridge}; then
   ip link add {bridge} type bridge forward_delay 0
@@ -33,6 +40,8 @@ if ! there {bridge}; then
   done
   ip link set {bridge} up
 fi
+# One of this name that others have made meanwhile is not joined.
+[ "$(cat /sys/class/net/{bridge}/ifalias)" = {mark} ] || exit 0
 """
 PAIR = """
 there {a} || ip link add {a} mtu {mtu} type veth peer name {b} mtu {mtu}
@@ -61,6 +70,11 @@ def entry_text(wiring: Wiring, our_bridges: Sequence[str]) -> str:
         [
             HEAD.format(name=wiring.name),
             *(BRIDGE_OF_OTHERS.format(bridge=bridge) for bridge in bridges if bridge not in our_bridges),
+            *(
+                ALONE_ON.format(bridge=bridge, a=wiring.a.name, b=wiring.b.name)
+                for bridge in [wiring.b.bridge]
+                if bridge and bridge not in our_bridges and not wiring.shared
+            ),
             *(OUR_BRIDGE.format(bridge=bridge, mark=MARK, mtu=wiring.mtu) for bridge in our_bridges),
             PAIR.format(a=wiring.a.name, b=wiring.b.name, mtu=wiring.mtu),
             *(_plugging(plug, wiring.mtu) for plug in wiring.plugs),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
 
@@ -41,6 +41,8 @@ class Wiring:
     a: Plug
     b: Plug
     mtu: int
+    shared: bool = False
+    """Whether others may be on the bridge of the nodes."""
 
     @property
     def plugs(self) -> tuple[Plug, Plug]:
@@ -60,6 +62,13 @@ def is_ours(link: Link, links: Mapping[str, Link]) -> bool:
     # What a run leaves that is killed between making and marking it. Nobody else's use looks like that.
     cut_short = not link.alias and not link.up and link.forward_delay == 0 and not ports_of(link.name, links)
     return link.kind == "bridge" and (link.alias == MARK or cut_short)
+
+
+def ports_of_others(bridge: str, links: Mapping[str, Link], own: Collection[str]) -> list[str]:
+    """What leads from a bridge of others out of this host, or to who knows where. VMs' taps do not."""
+    if bridge not in links or is_ours(links[bridge], links):
+        return []
+    return sorted(name for name in ports_of(bridge, links) - set(own) if links[name].kind != "tun")
 
 
 def ports_of(bridge: str, links: Mapping[str, Link]) -> set[str]:

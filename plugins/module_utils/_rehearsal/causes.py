@@ -24,23 +24,30 @@ if TYPE_CHECKING:
 
     Cause = Callable[[Lab, Evidence, Check], str]
 
-NAMES = (causes_network.silent_name_server, causes_network.missing_record)
-ADDRESS = (broken_path, causes_network.exhausted_pool, causes_network.foreign_lease)
+FILTERED = (causes_network.refused_to_host, causes_network.lost_rules)
+NAMES = (causes_network.silent_name_server, causes_network.missing_record, *FILTERED)
+ADDRESS = (broken_path, causes_network.exhausted_pool, causes_network.foreign_lease, *FILTERED)
 CAUSES: Mapping[str, tuple[Cause, ...]] = {
     "installer's bridge": (broken_path,),
     "address": ADDRESS,
     "address from its disk": ADDRESS,
-    "DHCP servers": (broken_path, causes_network.second_server, causes_network.exhausted_pool),
-    "gateway": (broken_path,),
+    "DHCP servers": (broken_path, causes_network.second_server, causes_network.exhausted_pool, *FILTERED),
+    "gateway": (broken_path, *FILTERED),
     "names": (broken_path, *NAMES),
     "reverse names": (broken_path, *NAMES),
     "names on the host": (broken_path, *NAMES),
     "time": (causes_network.own_clock,),
     "full-size frames": (broken_path, causes_network.small_mtu),
-    "way out": (broken_path, causes_network.no_forwarding, causes_network.no_translation),
+    "way out": (
+        broken_path,
+        causes_network.no_forwarding,
+        causes_network.no_translation,
+        causes_network.refused_on_the_way,
+        causes_network.lost_rules,
+    ),
     "virtual addresses free": (causes_network.holder,),
     "virtual addresses": (broken_path, causes_network.filtered_http),
-    "other nodes": (broken_path,),
+    "other nodes": (broken_path, causes_network.refused_on_the_way),
     "BMC answers": (broken_path, causes_node.bmc_door),
     "power and media": (causes_node.medium_out_of_reach,),
     "boots from its medium": (broken_path, causes_node.wrong_start),

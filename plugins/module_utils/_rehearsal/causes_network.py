@@ -8,6 +8,8 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._firewall import lab as firewall
+from ansible_collections.nometal.ipi.plugins.module_utils._host import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import PORT, is_between
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import GIVEN_BY, HOST
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.wording import listed
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.evidence import Evidence
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import Check
 
 NETWORK = "playbooks/network.yml repairs it."
@@ -173,9 +175,34 @@ def no_translation(lab: Lab, evidence: Evidence, _check: Check) -> str:
     if not bare:
         return ""
     return (
-        f"libvirt's rules that translate {bare[0]} are gone from the packet filter: somebody has flushed it. "
-        "A restart of libvirtd, or of virtnetworkd where there is one, puts them back."
+        f"libvirt's rules that translate {bare[0]} are gone from the packet filter: somebody has flushed it. {NETWORK}"
     )
+
+
+def lost_rules(lab: Lab, evidence: Evidence, _check: Check) -> str:
+    if not evidence.lost_rules:
+        return ""
+    return (
+        f"libvirt's rules for network {lab.machine_network['name']} are gone from the packet filter "
+        f"({listed(evidence.lost_rules, MOST_NAMED)}): somebody has flushed it. {NETWORK}"
+    )
+
+
+def refused_to_host(lab: Lab, evidence: Evidence, _check: Check) -> str:
+    return _refused(lab, evidence, "input")
+
+
+def refused_on_the_way(lab: Lab, evidence: Evidence, _check: Check) -> str:
+    return _refused(lab, evidence, "forward")
+
+
+def _refused(lab: Lab, evidence: Evidence, hook: str) -> str:
+    """A policy, or a last rule, where stage network has the lab let through and it no longer is."""
+    tag = firewall.Lab(lab.name).tag
+    rule = next((rule for rule in packet_filter.refusing(evidence.rules, tag) if rule.hook == hook), None)
+    if rule is None:
+        return ""
+    return f"The packet filter refuses what comes from the lab, by {rule}, before rules of the lab let it in. {NETWORK}"
 
 
 def own_clock(lab: Lab, _evidence: Evidence, check: Check) -> str:

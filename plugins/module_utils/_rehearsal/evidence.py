@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, network_filter, network_xml
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent import lookups
 
 try:
@@ -28,9 +28,9 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import Story
 
 CONNECT_SECONDS = 2
@@ -59,6 +59,8 @@ class Evidence:
     """What has a MAC address on this host: a VM or a link."""
     rules: Sequence[Rule] = ()
     """Of the packet filter; none if they could not be read."""
+    lost_rules: Sequence[str] = ()
+    """Chains of the packet filter without libvirt's rules for the machine network."""
     records: Collection[str] = ()
     """Names in the DNS of the machine network, as libvirt has them."""
     name_server: str = ""
@@ -92,6 +94,7 @@ def gather(connection: Any, lab: Lab) -> Evidence:
         neighbours={entry["dst"]: entry["lladdr"] for entry in _ip("neigh", "show") if "lladdr" in entry},
         machines={**links, **_vms(connection)},
         rules=packet_filter.read(),
+        lost_rules=network_filter.lost_of(network_xml.definition_of(_description(connection, lab))) if runs else (),
         records={name.text or "" for name in definition.iterfind("dns/host/hostname")},
         name_server=lookups.addresses_of(f"api.{lab.domain}", lab.gateways[0], DNS_SECONDS)[1] if runs else "",
     )
@@ -107,9 +110,13 @@ def _vms(connection: Any) -> dict[str, str]:
 
 
 def _definition(connection: Any, lab: Lab) -> Any:
+    return domain_xml.parsed(_description(connection, lab))
+
+
+def _description(connection: Any, lab: Lab) -> str:
     with suppress(libvirt.libvirtError):
-        return domain_xml.parsed(connection.networkLookupByName(lab.machine_network["name"]).XMLDesc())
-    return domain_xml.parsed("<network/>")
+        return str(connection.networkLookupByName(lab.machine_network["name"]).XMLDesc())
+    return "<network/>"
 
 
 def console(path: Path, begin: int = 0) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
     Settings,
@@ -53,6 +53,7 @@ class NetworkManager:
         return None if lines is None else Settings(lines, in_force=_has_been_read(_file(lab)))
 
     def write(self, lab: Lab) -> None:
+        directories.make(FILES)
         files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
 
     def evidence(self, lab: Lab) -> str:

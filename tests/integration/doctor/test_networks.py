@@ -61,7 +61,7 @@ def test_subnets(examine: Examine, setup: str, status: str, text: str) -> None:
         (BRIDGE.format("demo-m"), "blocker", "demo-m exists and is no libvirt network's"),
         (BRIDGE.format("demo-m") + OWN_NETWORK, "ok", "this lab's"),
         (BRIDGE.format("baremetal"), "ok", "free"),
-        (BRIDGE.format("baremetal") + LINK.format("lan") + "ip link set lan master baremetal", "warning", "(lan)"),
+        (BRIDGE.format("baremetal") + LINK.format("lan") + "ip link set lan master baremetal", "blocker", "(lan)"),
         (
             BRIDGE.format("baremetal") + LINK.format("demo-veth") + "ip link set demo-veth master baremetal",
             "ok",

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -519,6 +520,16 @@ def test_those_that_are_no_longer_listed_stay_unless_the_list_is_exclusive(libvi
     ]
     assert set(libvirtd.run(["virsh", "list", "--all", "--name"]).stdout.split()) == {"demo-1", "demo-3", "demo-9"}
     make(libvirtd, owner="other", state="absent")
+
+
+def test_calls_at_the_same_time_wait_for_each_other(libvirtd: PrivateLibvirtd) -> None:
+    wanted = arguments(*map(vm, range(1, 5)))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _turn: make(libvirtd, **wanted), range(4)))
+        gone = list(pool.map(lambda _turn: make(libvirtd, owner="demo", state="absent"), range(4)))
+    for answers, number in ((made, 8), (gone, 4)):
+        assert [answer for answer in answers if answer.get("failed")] == []
+        assert sorted(len(answer["steps"]) for answer in answers) == [0, 0, 0, number]
 
 
 def test_what_is_protected_is_not_destroyed(libvirtd: PrivateLibvirtd) -> None:

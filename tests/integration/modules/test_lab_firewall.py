@@ -285,8 +285,8 @@ ENTRY = "/etc/libvirt/hooks/nometal.d/demo.firewall"
 CUT_OFF = (("tcp", DEMO, BMC), ("udp", DEMO, NTP), ("tcp", NEIGHBOUR, WEB))
 
 
-def iptables(*commands: str) -> str:
-    return "\n".join(f"{tool} {command}" for command in commands for tool in ("iptables", "ip6tables"))
+def iptables(*commands: str, kind: str = "") -> str:
+    return "\n".join(f"{tool}{kind} {command}" for command in commands for tool in ("iptables", "ip6tables"))
 
 
 # As Docker leaves FORWARD and a cautious administrator INPUT.
@@ -358,8 +358,14 @@ table ip nat_of_others {
 E""",
     "nft delete table ip nat_of_others",
 )
+# In force, and in neither iptables' list of rules nor that of nft.
+CLOSED_LEGACY = Foreign(
+    iptables("-P INPUT DROP", "-P FORWARD DROP", "-A INPUT -i lo -j ACCEPT", kind="-legacy"),
+    iptables("-D INPUT -i lo -j ACCEPT", "-P FORWARD ACCEPT", "-P INPUT ACCEPT", kind="-legacy"),
+)
 HOUSES = {
     "iptables": CLOSED_IPTABLES,
+    "legacy iptables beside the new one": CLOSED_LEGACY,
     "nft, by policy": Foreign(NFT_POLICY, "nft delete table inet filter"),
     "nft, by rules": Foreign(NFT_RULES, "nft delete table ip theirs; nft delete table inet harmless"),
 }

@@ -76,6 +76,48 @@ ABSENT = {"name": "nometal-demo", "owner": "demo", "state": "absent"}
 MAKING = ["define nometal-demo", "install hook of nometal-demo", "start nometal-demo", "autostart nometal-demo"]
 REMOVING = ["destroy nometal-demo", "remove hook of nometal-demo", "undefine nometal-demo"]
 RESTARTING = ["destroy nometal-demo", "start nometal-demo", "reconnect ports of nometal-demo"]
+# A neighbour asks for an address by either DHCP, and for one that it has from elsewhere.
+ASKING = """
+import socket, struct, sys
+mac = bytes.fromhex(sys.argv[1].replace(":", ""))
+v4 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+v4.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+v4.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"eth0")
+v4.bind(("", 68))
+v6 = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+v6.bind(("::", 546, 0, socket.if_nametoindex("eth0")))
+header = struct.pack("!4BIHH16x16s192x", 1, 1, 6, 0, 7, 0, 0x8000, mac) + bytes.fromhex("63825363")
+discover, reboot = bytes.fromhex("350101ff"), bytes.fromhex("350103" + "3204c6336407" + "ff")
+for message in (discover, reboot):
+    v4.sendto(header + message + bytes(60), ("255.255.255.255", 67))
+duid = bytes.fromhex("00030001") + mac
+options = struct.pack("!HH", 1, len(duid)) + duid + struct.pack("!HH3I", 3, 12, 1, 0, 0)
+v6.sendto(bytes.fromhex("01000007") + options, ("ff02::1:2", 547, 0, socket.if_nametoindex("eth0")))
+v6.sendto(bytes.fromhex("0b000008") + options[: 4 + len(duid)], ("ff02::1:2", 547, 0, socket.if_nametoindex("eth0")))
+print("asked", flush=True)
+sys.stdin.readline()
+for client in (v4, v6):
+    client.setblocking(False)
+    try:
+        print("answered:", client.recv(1500))
+    except BlockingIOError:
+        pass
+"""
+# Whoever has no address yet is answered by an advertisement to all.
+SOLICITING = """
+import socket, sys
+solicit = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+solicit.bind(("eth0", 0))
+mac = sys.argv[1].replace(":", "")
+pseudo = bytes(16) + bytes.fromhex("ff02" + "00" * 13 + "02") + bytes.fromhex("000000080000003a")
+def checksum(data):
+    total = sum(int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2))
+    total = (total & 0xFFFF) + (total >> 16)
+    return (~((total & 0xFFFF) + (total >> 16)) & 0xFFFF).to_bytes(2, "big")
+body = bytes.fromhex("8500") + checksum(pseudo + bytes.fromhex("8500000000000000")) + bytes(4)
+packet = bytes.fromhex("6000000000083aff") + bytes(16) + pseudo[16:32] + body
+solicit.send(bytes.fromhex("333300000002" + mac + "86dd") + packet)
+"""
 DHCLIENT_SCRIPT = """#!/bin/sh
 case "$reason" in BOUND* | REBOOT* | RENEW* | REBIND*) ;; *) exit 0 ;; esac
 if [ -n "$new_ip_address" ]; then
@@ -272,6 +314,74 @@ def test_everybody_gets_the_address_and_the_names_they_should(libvirtd: PrivateL
     with plugged_in(libvirtd, "other", OTHER) as client:
         assert re.fullmatch(r"192\.168\.126\.22[012]", client.address())
         assert re.fullmatch(r"fd00:126::22[012]", client.address(6))
+
+
+@contextmanager
+def shared_lan(libvirtd: PrivateLibvirtd) -> Iterator[dict[str, Any]]:
+    """A bridge of the host's, joined to a network that serves known machines only, as role lab_network does it."""
+    dhcp = {"reservations": NETWORK["dhcp"]["reservations"], "known_only": True}
+    network = {**NETWORK, "dhcp": dhcp}
+    lab = {"owner": "demo", "networks": [{**network, "forward": "nat"}], "bridges": ["office"]}
+    words: dict[str, Any] = {"name": "nmn-demo", "a": {"name": "nmn-demo", "bridge": "nm-demo"}, "shared": True}
+    pair = {**words, "b": {"name": "nmb-demo", "bridge": "office"}}
+    libvirtd.run(["ip", "link", "add", "office", "type", "bridge"])
+    libvirtd.run(["ip", "link", "set", "office", "up"])
+    assert run(libvirtd, network)["steps"] == MAKING
+    for module, arguments in (("lab_firewall", lab), ("veth_pair", pair)):
+        done = run_beside(libvirtd, module, arguments)
+        assert not done["failed"], done
+        assert not run_beside(libvirtd, module, arguments)["changed"]
+    try:
+        yield network
+    finally:
+        for module, arguments in (("veth_pair", pair), ("lab_firewall", {"owner": "demo"})):
+            run_beside(libvirtd, module, {**arguments, "state": "absent"})
+        run(libvirtd, ABSENT)
+        libvirtd.run(["ip", "link", "delete", "office"])
+
+
+def advertisements(client: Client) -> int:
+    counters = dict(line.split() for line in client.run("cat", "/proc/net/snmp6").splitlines())
+    return int(counters["Icmp6InRouterAdvertisements"])
+
+
+def wait_for_advertisement(client: Client) -> None:
+    """The kernel solicits by itself when a link comes up."""
+    deadline = time.monotonic() + 20
+    while not advertisements(client) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_on_a_shared_lan_neighbours_get_neither_leases_nor_refusals_nor_advertisements(
+    libvirtd: PrivateLibvirtd,
+) -> None:
+    with (
+        shared_lan(libvirtd) as network,
+        plugged_in(libvirtd, "next", "52:54:00:99:00:01", "office") as neighbour,
+        subprocess.Popen(
+            neighbour.command(sys.executable, "-c", ASKING, "52:54:00:99:00:01"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as asking,
+    ):
+        assert asking.stdout
+        assert asking.stdout.readline() == "asked\n"
+        # dnsmasq takes one after the other: what it answers the second one comes after what the first one gets.
+        with plugged_in(libvirtd, "one", ONE, "office") as one:
+            assert one.address() == "192.168.126.20"
+            assert one.address(6) == "fd00:126::20"
+            one.run(sys.executable, "-c", SOLICITING, ONE)
+            one.run("ip", "link", "set", "eth0", "down")
+            one.run("ip", "link", "set", "eth0", "up")
+            wait_for_advertisement(one)
+            assert "default via fe80::" in one.run("ip", "-6", "route")
+        # Nor does the host answer there for its address on the LAN, for which it answers by its own bridge.
+        assert libvirtd.run(["cat", "/proc/sys/net/ipv4/conf/nm-demo/arp_ignore"]).stdout == "1\n"
+        assert asking.communicate("\n")[0] == ""
+        assert advertisements(neighbour) == 0
+        assert "default" not in neighbour.run("ip", "-6", "route")
+        assert not run(libvirtd, network)["changed"]
 
 
 def test_reservations_get_their_address_however_small_the_ranges_are(libvirtd: PrivateLibvirtd) -> None:
@@ -475,6 +585,31 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
     assert "(pid 1) for it and end that: restart libvirtd" in run(libvirtd, made)["msg"]
     pid_file.write_text(pid)
     assert not run(libvirtd, made)["changed"]
+
+
+def test_its_rules_are_back_in_the_packet_filter_whoever_has_flushed_it(
+    libvirtd: PrivateLibvirtd, made: dict[str, Any]
+) -> None:
+    restoring = ["restore packet filter rules of nometal-demo"]
+    before = virsh(libvirtd, "net-list", "--all")
+    for flushing in (
+        "nft flush ruleset",
+        "iptables -F",
+        "ip6tables -F LIBVIRT_INP",
+        "iptables -t nat -F LIBVIRT_PRT",
+    ):
+        libvirtd.run(["sh", "-c", flushing])
+        assert run(libvirtd, made, check_mode=True)["steps"] == restoring
+        assert run(libvirtd, made)["steps"] == restoring
+        assert not run(libvirtd, made)["changed"]
+    assert virsh(libvirtd, "net-list", "--all") == before
+    # libvirt by itself starts no network then.
+    virsh(libvirtd, "net-destroy", "nometal-demo")
+    libvirtd.run(["nft", "flush", "ruleset"])
+    assert run(libvirtd, made)["steps"] == ["start nometal-demo"]
+    assert not run(libvirtd, made)["changed"]
+    with plugged_in(libvirtd, "one", ONE) as client:
+        assert client.address() == "192.168.126.20"
 
 
 def test_the_host_can_use_its_ipv6_address_while_nothing_is_plugged_in(

@@ -35,6 +35,18 @@ try:
 except OperatorError as error:
     print(error)
 """
+SERVICE = """
+from pathlib import Path
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import processes
+unit = Path("/run/systemd/system/reason.service")
+unit.write_text("[Service]\\nType=oneshot\\nExecStart=/bin/sh -c 'echo the disk is gone; exit 1'\\n")
+try:
+    processes.run("systemctl", "start", "reason.service")
+except OperatorError as error:
+    print(error)
+unit.unlink()
+"""
 
 
 @pytest.fixture
@@ -42,13 +54,17 @@ def host(shared_lab_host: LabHost, tmp_path: Path) -> Iterator[LabHost]:
     shutil.copytree(ROOT / "plugins", tmp_path / "ansible_collections/nometal/ipi/plugins")
     shared_lab_host.copy_tree(tmp_path, TREE)
     yield shared_lab_host
-    shared_lab_host.run(f"rm -r {TREE}; rm -rf /var/lib/nometal")
+    shared_lab_host.run(f"rm -r {TREE}; rm -rf /var/lib/nometal; systemctl reset-failed; systemctl daemon-reload")
 
 
 @pytest.mark.parametrize(
     ("program", "reason"),
-    [(RESOLVER, "the port is taken"), (INSTALLER, "nometal-install-reason.service: Failed with result 'exit-code'")],
-    ids=["the host's own name server", "the installer"],
+    [
+        (RESOLVER, "the port is taken"),
+        (INSTALLER, "nometal-install-reason.service: Failed with result 'exit-code'"),
+        (SERVICE, "the disk is gone"),
+    ],
+    ids=["the host's own name server", "the installer", "a service"],
 )
 def test_the_message_says_why(host: LabHost, program: str, reason: str) -> None:
     said = host.run(["env", f"PYTHONPATH={TREE}", "python3", "-c", program]).stdout

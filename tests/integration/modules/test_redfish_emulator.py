@@ -437,6 +437,23 @@ def test_an_ipmi_lab_is_served_at_all_its_addresses_and_has_nothing_of_redfish(
     assert call(libvirtd, by_ipmi)["steps"] == []
 
 
+def test_a_pool_of_another_lab_that_has_the_name_of_ours_stays(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    """Lab demo-media has it for its disks."""
+    libvirtd.run(["virsh", "pool-define-as", "nometal-demo-media", "dir", "--target", "/srv/theirs"])
+    try:
+        refused = emulator(libvirtd, params)
+        assert "storage pool nometal-demo-media at /srv/theirs is not this lab's" in refused["msg"]
+        assert not libvirtd.path(DEMO).exists()
+        for check_mode in (True, False):
+            gone = emulator(libvirtd, {"lab": "demo", "home": HOME, "state": "absent"}, check_mode=check_mode)
+            assert gone["steps"] == []
+        assert "nometal-demo-media" in libvirtd.run(["virsh", "pool-list", "--all", "--name"]).stdout
+    finally:
+        libvirtd.run(["virsh", "pool-undefine", "nometal-demo-media"])
+
+
 def test_before_the_role_has_run_it_foresees_all(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
     bare = {**params, "user": "nobody-yet", "software": "/opt/none"}
     assert emulator(libvirtd, bare, check_mode=True)["steps"] == MAKING

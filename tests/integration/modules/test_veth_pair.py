@@ -224,6 +224,43 @@ def test_a_bridge_of_others_is_used_but_neither_changed_nor_removed(clean: Priva
     assert link(clean, "baremetal")
 
 
+def test_a_bridge_of_others_with_an_uplink_is_joined_only_where_it_is_to_be_shared(clean: PrivateLibvirtd) -> None:
+    shell(clean, "ip link add baremetal type bridge; ip link add stray-a master baremetal type veth peer name stray-b")
+    shell(clean, "ip tuntap add nm-other mode tap; ip link set nm-other master baremetal")
+    before = wiring(clean)
+    for check_mode in (True, False):
+        refused = veth_pair(clean, PAIR, check_mode=check_mode)
+        assert "bridge baremetal is not this module's, and has ports of others (stray-a):" in refused["msg"]
+        assert "lab_spec.machine_network.shared_lan" in refused["msg"]
+    assert wiring(clean) == before
+
+    shared = {**PAIR, "shared": True}
+    assert JOINING[2] in veth_pair(clean, shared)["steps"]
+    assert not veth_pair(clean, shared)["changed"]
+    # As at boot.
+    shell(clean, f"ip link delete nmn-demo; {ENTRY} demo started")
+    assert link(clean, "nmb-demo")["master"] == "baremetal"
+
+    # One that was joined before it had an uplink is refused as well, and not joined again at boot.
+    shell(clean, "ip link delete stray-a")
+    veth_pair(clean, PAIR)
+    shell(clean, f"ip link delete nmn-demo; {ENTRY} demo started")
+    assert link(clean, "nmb-demo")["master"] == "baremetal"
+    shell(clean, "ip link add stray-a master baremetal type veth peer name stray-b")
+    assert "has ports of others (stray-a)" in veth_pair(clean, PAIR)["msg"]
+    shell(clean, f"ip link delete nmn-demo; {ENTRY} demo started")
+    assert not link(clean, "nmb-demo")
+
+
+def test_a_bridge_that_others_have_made_in_place_of_ours_is_not_joined_at_boot(clean: PrivateLibvirtd) -> None:
+    veth_pair(clean, PAIR)
+    shell(
+        clean,
+        f"ip link delete nmn-demo; ip link delete baremetal; ip link add baremetal type bridge; {ENTRY} x started",
+    )
+    assert not link(clean, "nmb-demo")
+
+
 def test_our_bridge_stays_as_long_as_others_are_on_it(clean: PrivateLibvirtd) -> None:
     veth_pair(clean, PAIR)
     shell(clean, "ip link add stray-a master baremetal type veth peer name stray-b")

@@ -15,6 +15,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor import (
     environment,
     firewall,
     kvm,
+    labs,
+    libvirt_files,
     networks,
     ports,
     resolver,
@@ -24,7 +26,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination im
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files import LibvirtNetwork, LibvirtObject
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import Claim
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
 
@@ -56,6 +60,14 @@ REHEARSAL = Needs(
     own_processes=("nometal-bmc@demo",),
     ports=(BMC,),
 )
+LEGACY = "iptables-legacy"
+ACCEPTING = Rule("table ip filter, chain INPUT", "tcp dport 22 drop", "input")
+DROPPING = Rule("table ip filter, chain FORWARD", "policy drop", "forward")
+OLD = Rule("table legacy filter, chain INPUT", "policy DROP", "input")
+EARLY = Rule("table inet raw, chain early", "policy drop", "prerouting")
+SHARING = dataclasses.replace(REHEARSAL, shared_bridges=("baremetal",))
+FORMER_DNSMASQ = (ports.Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/baremetal.conf"),)
+FORMER = dataclasses.replace(OWN_NETWORK, name="baremetal", bridge="baremetal")
 INSTALL = dataclasses.replace(REHEARSAL, install=True, memory_mib=48 * 1024, vcpus=12, disk_bytes=360 * GIB)
 PREPARED = dataclasses.replace(REHEARSAL, prepared=True)
 INSTALL_PREPARED = dataclasses.replace(INSTALL, prepared=True)
@@ -80,6 +92,16 @@ def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,
 
 def bridged(*links: networks.Link, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Bridges:
     return networks.Bridges(links, networks_)
+
+
+WITH_MODEL = dataclasses.replace(REHEARSAL, model={"name": "demo"})
+MEDIA = Claim("storage pool", "nometal-demo-media", "its virtual media", "lab_spec.name")
+DISKS = Claim("directory", "/srv/labs/demo", "its disks", "lab_spec.storage_pool.path")
+
+
+def beside(*theirs: Claim, own: tuple[Claim, ...] = (MEDIA, DISKS), pool: str = "", name: str = "x") -> labs.Labs:
+    pools = (libvirt_files.Pool(name, "u-other", pool),) if pool else ()
+    return labs.Labs(own, (("other", theirs),) if theirs else (), pools)
 
 
 def listening(marks: str = "/usr/bin/web", name: str = "web") -> tuple[ports.Taken, ...]:
@@ -214,6 +236,26 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         "blocker",
         "virtinterfaced",
     ),
+    ("labs", beside(), REHEARSAL, "ok", "no model"),
+    ("labs", beside(), WITH_MODEL, "ok", "no other lab"),
+    ("labs", beside(Claim("VM", "other-0", "its node 0", "")), WITH_MODEL, "ok", "keeps clear of other"),
+    (
+        "labs",
+        beside(Claim("storage pool", "nometal-demo-media", "its disks", "lab_spec.name")),
+        WITH_MODEL,
+        "blocker",
+        "storage pool nometal-demo-media (its virtual media) and its disks of lab other Change lab_spec.name, or",
+    ),
+    (
+        "labs",
+        beside(Claim("directory", "/srv/labs", "its disks", "")),
+        WITH_MODEL,
+        "blocker",
+        "and directory /srv/labs (its disks) of lab other Change lab_spec.storage_pool.path, or",
+    ),
+    ("labs", beside(pool="/srv/labs"), WITH_MODEL, "ok", "no other lab"),
+    ("labs", beside(pool="/srv/labs", name="nometal-old"), WITH_MODEL, "blocker", "/srv/labs of storage pool nometal-"),
+    ("labs", beside(pool="/srv/labs/demo/mine"), WITH_MODEL, "blocker", "/srv/labs/demo/mine of storage pool x"),
     ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "this lab's"),
     ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 asked for"),
     ("libvirt_names", (LibvirtObject("network", "demo", "x"),), REHEARSAL, "blocker", "network demo (x)"),
@@ -240,9 +282,42 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ),
     ("bridges", bridged(), REHEARSAL, "ok", "demo-m, baremetal: free"),
     ("bridges", bridged(networks.Link("demo-m", True, ("vnet0",))), REHEARSAL, "ok", "this lab's"),
-    ("bridges", bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"))), REHEARSAL, "ok", "this lab's"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"), ("vnet1",))),
+        REHEARSAL,
+        "ok",
+        "this lab's",
+    ),
     ("bridges", bridged(networks.Link("baremetal", True)), REHEARSAL, "ok", "free"),
-    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",))), REHEARSAL, "warning", "ports of others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",))), REHEARSAL, "blocker", "ports of others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("demo-veth", "eth1"))), REHEARSAL, "blocker", "(eth1)"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("eth1",))),
+        SHARING,
+        "ok",
+        "baremetal shares the LAN of eth1",
+    ),
+    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",), (), True)), REHEARSAL, "warning", "others (eth1)"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("tap0",), ("tap0",))), REHEARSAL, "warning", "VMs of others"),
+    # The topology was veth, and is to be direct; and the other way round.
+    (
+        "bridges",
+        bridged(networks.Link("demo-m", True, ("demo-veth",), (), True), networks_=()),
+        REHEARSAL,
+        "ok",
+        "this lab's",
+    ),
+    ("bridges", bridged(networks.Link("demo-m", True, (), (), True), networks_=()), REHEARSAL, "ok", "this lab's"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("vnet1",)), networks_=(FORMER,)),
+        REHEARSAL,
+        "ok",
+        "this lab",
+    ),
+    ("subnets", routed(Route(net("192.168.126.0/24"), "baremetal"), networks_=(FORMER,)), REHEARSAL, "ok", "all free"),
     (
         "bridges",
         bridged(networks.Link("baremetal", True, ("nmb-b", "vnet1"))),
@@ -258,7 +333,15 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("ports", (ports.Taken(BMC, ()),), REHEARSAL, "blocker", "cannot be seen"),
     ("ports", listening("0::/system.slice/nometal-bmc@demo.service"), REHEARSAL, "ok", "this lab's"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo.conf"), REHEARSAL, "ok", "this lab's"),
+    ("ports", (ports.Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "this lab's"),
+    ("ports", (ports.Taken(BMC, FORMER_DNSMASQ),), REHEARSAL, "blocker", "in use"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo2.conf"), REHEARSAL, "blocker", "in use"),
+    ("packet_filter", firewall.PacketFilter(), REHEARSAL, "ok", "no rules"),
+    ("packet_filter", firewall.PacketFilter((ACCEPTING,)), REHEARSAL, "ok", "nothing refuses"),
+    ("packet_filter", firewall.PacketFilter((DROPPING,)), REHEARSAL, "ok", "lets the lab through"),
+    ("packet_filter", firewall.PacketFilter((OLD,), (LEGACY,)), REHEARSAL, "warning", f"`policy DROP` in {OLD.place}"),
+    ("packet_filter", firewall.PacketFilter((), (LEGACY,), (LEGACY,)), REHEARSAL, "warning", "install iptables-legacy"),
+    ("packet_filter", firewall.PacketFilter((EARLY,)), REHEARSAL, "warning", "Packets of the lab are lost there"),
     ("firewalld", firewall.Firewalld(False), REHEARSAL, "ok", "does not run"),
     ("firewalld", firewall.Firewalld(True, "public", ("libvirt", "public")), PREPARED, "ok", "zone libvirt"),
     ("firewalld", firewall.Firewalld(True, "public", ("public",)), REHEARSAL, "ok", "comes with the packages"),

@@ -24,10 +24,12 @@ PARAMS: dict[str, Any] = {
     ],
     "vms": [{"vm_name": "demo-master-0", "uuid": "u", "role": "control-plane"}],
     "bridges": ["baremetal"],
+    "shared_bridges": [],
     "own_links": [],
     "own_processes": [],
     "ports": [{"address": "10.0.0.1", "port": 8000, "protocol": "tcp"}],
     "qemu": "",
+    "model": {},
 }
 
 

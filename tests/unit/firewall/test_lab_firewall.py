@@ -132,6 +132,8 @@ CHAIN = Chain("iptables", "filter", "nm-demo-in", "INPUT", True, ("-j ACCEPT",))
 NATIVE = Chain("nft", "inet filter", "nm-demo-input", "input", True, ("accept",))
 OPENING = Opening("always", "zone=libvirt", "interface", "baremetal")
 WANTED = Firewall((CHAIN, NATIVE), (OPENING,), "present")
+TEMPLATE, INSTANCE = "nometal-packet-filter@.service", "nometal-packet-filter@nftables.service"
+WITH_UNITS = replace(WANTED, units=(TEMPLATE, INSTANCE))
 OPEN, CLOSE = f"open {OPENING}", f"close {OPENING}"
 REMOVE, REMOVE_NATIVE = "remove iptables filter nm-demo-in", "remove nft inet filter nm-demo-input"
 
@@ -154,6 +156,11 @@ REMOVE, REMOVE_NATIVE = "remove iptables filter nm-demo-in", "remove nft inet fi
         ),
         (None, None, []),
         (WANTED, None, [CLOSE, "delete hook entry", REMOVE, REMOVE_NATIVE]),
+        (WANTED, WITH_UNITS, [f"write {TEMPLATE}", f"enable {INSTANCE}"]),
+        (WITH_UNITS, WITH_UNITS, []),
+        (replace(WITH_UNITS, units=(f"{TEMPLATE}, which is outdated", INSTANCE)), WITH_UNITS, [f"write {TEMPLATE}"]),
+        (WITH_UNITS, replace(WANTED, units=(TEMPLATE,)), [f"disable {INSTANCE}"]),
+        (Firewall(units=WITH_UNITS.units), None, [f"disable {INSTANCE}", f"delete {TEMPLATE}"]),
         # Killed while it was removed.
         (Firewall((CHAIN,)), None, [REMOVE]),
     ],

@@ -20,6 +20,7 @@ ON_THEIR_OWN = {
     "module_utils/_host/files.py": "the helpers",
     "module_utils/_host/forwarding.py": "writes to /proc",
     "module_utils/_host/lock.py": "locks, made and removed together",
+    "module_utils/_host/router_advertisements.py": "writes to /proc",
     "module_utils/_netlink/links.py": "writes to /proc",
     "module_utils/_redfish/secret_files.py": "creates them 0600, then gives them their access",
     "module_utils/_redfish/supervisor.py": "a program of its own, which sets its umask",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     diagnosis,
     diagnosis_cluster,
@@ -27,7 +28,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.operators imp
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

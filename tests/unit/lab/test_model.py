@@ -111,11 +111,21 @@ def test_veth_topology() -> None:
             "a": {"name": "nmn-ha", "bridge": "nm-ha"},
             "b": {"name": "nmb-ha", "bridge": "baremetal"},
             "mtu": 1500,
+            "shared": False,
             "state": "present",
         }
     ]
     nic = lab["nodes"][0]["nics"][0]
     assert (nic["network"], nic["bridge"]) == (None, "baremetal")
+
+
+def test_on_a_shared_lan_only_reservations_are_served() -> None:
+    lab = model_of("machine_network: {shared_lan: true}\nbootstrap: {address: reserved}")
+    [network], [pair] = lab["networks"], lab["veth_pairs"]
+    assert (network["dhcp"]["ranges"], network["dhcp"]["pools"], network["dhcp"]["known_only"]) == ([], [], True)
+    reserved = [item["mac"] for item in network["dhcp"]["reservations"]]
+    assert reserved == [*(node["boot_mac"] for node in lab["nodes"]), lab["bootstrap"]["mac"]]
+    assert pair["shared"]
 
 
 def test_direct_topology_names_the_network_like_its_bridge() -> None:
@@ -166,7 +176,7 @@ def test_pxe_with_ipmi() -> None:
         "provisioning",
         "isolated",
     )
-    assert provisioning["dhcp"] == {"ranges": [], "reservations": [], "pools": []}
+    assert provisioning["dhcp"] == {"ranges": [], "reservations": [], "pools": [], "known_only": False}
 
 
 def test_unmanaged_provisioning_has_no_range() -> None:

@@ -1156,7 +1156,7 @@ TYPES = [
         "a key unheard of",
         "machine_network: {colour: blue}",
         [
-            "lab_spec.machine_network.colour: is no known key; known here: bridge, cidr, cidr_v6, dhcp_pool, dns, forward, gateway, mtu, ntp_servers, pools, reservations, topology, vips"
+            "lab_spec.machine_network.colour: is no known key; known here: bridge, cidr, cidr_v6, dhcp_pool, dns, forward, gateway, mtu, ntp_servers, pools, reservations, shared_lan, topology, vips"
         ],
     ),
     (
@@ -1218,7 +1218,27 @@ SEVERAL_AT_ONCE = [
     ),
 ]
 
+SHARED_LAN = [
+    (
+        "a bridge that libvirt makes",
+        "machine_network: {shared_lan: true, topology: direct}\nbootstrap: {address: reserved}",
+        [
+            "lab_spec.machine_network.shared_lan: is true, but libvirt makes the bridge of topology: direct itself; topology: veth is right"
+        ],
+    ),
+    (
+        "whatever serves machines that are not the lab's",
+        "machine_network: {shared_lan: true, dhcp_pool: {start: 192.168.126.220, end: 192.168.126.239}, pools: [{mac_prefix: '02:00', start: 192.168.126.110, end: 192.168.126.120}]}",
+        [
+            "lab_spec.machine_network.dhcp_pool: would serve any machine of the shared LAN; leave it out",
+            "lab_spec.machine_network.pools[0]: would serve any machine of the shared LAN with a MAC of 02:00; leave it out",
+            "lab_spec.bootstrap.address: is pool, which would serve any VM of the shared LAN with a MAC of 52:54:00; reserved or static is right",
+        ],
+    ),
+]
+
 TABLES = {
+    "shared LAN": SHARED_LAN,
     "node counts": NODE_COUNTS,
     "names": NAMES,
     "interfaces": INTERFACES,

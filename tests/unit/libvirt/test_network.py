@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import (
+    network_filter,
     network_health,
     network_leases,
     network_port,
@@ -61,8 +62,8 @@ LEASE = Lease("192.168.126.20", OTHER_MAC)
 SMALLER = replace(DEFINITION, mtu=1400)
 WITHOUT_HOSTS = replace(DEFINITION, hosts=())
 RESTART = ["destroy", "start", "reconnect ports of"]
-BROKEN = Health("down", missing_addresses=("192.168.126.1/24",), dnsmasq=False)
-MENDING = ["bring up", "add address", "start dnsmasq of"]
+BROKEN = Health("down", missing_addresses=("192.168.126.1/24",), dnsmasq=False, lost_rules=("nat LIBVIRT_PRT",))
+MENDING = ["restore packet filter rules of", "bring up", "add address", "start dnsmasq of"]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,97 @@ def test_a_restart_that_is_not_allowed_is_refused_with_what_differs() -> None:
 @pytest.mark.parametrize(("health", "verbs"), [(BROKEN, MENDING), (Health("gone"), RESTART)])
 def test_what_a_running_network_has_lost_is_mended_without_leave(health: Health, verbs: list[str]) -> None:
     assert [step.verb for step in plan(replace(NETWORK, health=health), NETWORK, may_restart=False)] == verbs
+
+
+IPTABLES = """\
+*filter
+:INPUT DROP [0:0]
+-A INPUT -j LIBVIRT_INP
+-A FORWARD -j LIBVIRT_FWX
+-A FORWARD -j LIBVIRT_FWI
+-A FORWARD -j LIBVIRT_FWO
+-A LIBVIRT_FWI -d 192.168.126.0/24 -o nm-demo -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A LIBVIRT_FWI -o nm-demo -j REJECT --reject-with icmp-port-unreachable
+-A LIBVIRT_FWO -s 192.168.126.0/24 -i nm-demo -j ACCEPT
+-A LIBVIRT_FWO -i nm-demo -j REJECT --reject-with icmp-port-unreachable
+-A LIBVIRT_FWX -i nm-demo -o nm-demo -j ACCEPT
+-A LIBVIRT_INP -i nm-demo -p udp -m udp --dport 53 -j ACCEPT
+COMMIT
+*nat
+-A POSTROUTING -j LIBVIRT_PRT
+-A LIBVIRT_PRT -s 192.168.126.0/24 ! -d 192.168.126.0/24 -p tcp -j MASQUERADE --to-ports 1024-65535
+COMMIT
+"""
+NFT = """\
+table ip libvirt_network {
+\tchain forward {
+\t\ttype filter hook forward priority filter; policy accept;
+\t\tcounter packets 0 bytes 0 jump guest_cross
+\t\tcounter packets 0 bytes 0 jump guest_input
+\t\tcounter packets 0 bytes 0 jump guest_output
+\t}
+
+\tchain guest_output {
+\t\tip saddr 192.168.126.0/24 iif "nm-demo" counter packets 0 bytes 0 accept
+\t\tiif "nm-demo" counter packets 0 bytes 0 reject
+\t}
+
+\tchain guest_input {
+\t\toif "nm-demo" ip daddr 192.168.126.0/24 ct state established,related counter packets 0 bytes 0 accept
+\t}
+
+\tchain guest_cross {
+\t\tiif "nm-demo" oif "nm-demo" counter packets 0 bytes 0 accept
+\t}
+
+\tchain guest_nat {
+\t\ttype nat hook postrouting priority srcnat; policy accept;
+\t\tip saddr 192.168.126.0/24 ip daddr != 192.168.126.0/24 counter packets 0 bytes 0 masquerade
+\t}
+}
+"""
+
+
+@pytest.mark.parametrize("forward", ["nat", "route", "isolated"])
+def test_a_network_with_all_of_libvirts_rules_has_lost_none(forward: str) -> None:
+    network = replace(DEFINITION, forward=forward)
+    assert network_filter.lost_in_iptables(IPTABLES, network, 4) == []
+    assert network_filter.lost_in_nft(NFT, network, 4) == []
+
+
+@pytest.mark.parametrize(
+    ("without", "forward", "lost"),
+    [
+        (":", "isolated", []),
+        ("-A INPUT", "isolated", ["filter INPUT"]),
+        ("--dport 53", "nat", ["filter LIBVIRT_INP"]),
+        ("-s 192.168.126.0/24 -i", "route", ["filter LIBVIRT_FWO"]),
+        ("-s 192.168.126.0/24 -i", "isolated", []),
+        ("MASQUERADE", "nat", ["nat LIBVIRT_PRT"]),
+        ("MASQUERADE", "route", []),
+        ("-A FORWARD", "nat", ["filter FORWARD"]),
+        ("nm-demo", "isolated", [f"filter LIBVIRT_{chain}" for chain in ("INP", "FWX", "FWI", "FWO")]),
+    ],
+)
+def test_what_is_lost_in_iptables_is_named(without: str, forward: str, lost: list[str]) -> None:
+    left = "".join(line for line in IPTABLES.splitlines(keepends=True) if without not in line)
+    found = network_filter.lost_in_iptables(left, replace(DEFINITION, forward=forward), 4)
+    assert found == [f"iptables {place}" for place in lost]
+
+
+@pytest.mark.parametrize(
+    ("without", "forward", "lost"),
+    [
+        ("masquerade", "nat", ["guest_nat"]),
+        ("masquerade", "isolated", []),
+        ("jump guest_input", "nat", ["forward"]),
+        ("oif", "isolated", ["guest_cross", "guest_input"]),
+    ],
+)
+def test_what_is_lost_in_nftables_is_named(without: str, forward: str, lost: list[str]) -> None:
+    left = "".join(line for line in NFT.splitlines(keepends=True) if without not in line)
+    found = network_filter.lost_in_nft(left, replace(DEFINITION, forward=forward), 4)
+    assert found == [f"ip libvirt_network {chain}" for chain in lost]
 
 
 @pytest.mark.parametrize(
@@ -440,6 +532,7 @@ def connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]
     """libvirt's test driver knows no leases, bridges, lines for dnsmasq, nor how what runs is written down."""
     monkeypatch.setattr(network_leases, "leases_of", lambda _network: [])
     monkeypatch.setattr(network_health, "health_of", lambda _name, _live: Health())
+    monkeypatch.setattr(network_filter, "lost_of", lambda _running: ())
     monkeypatch.setattr(network_hook, "ENTRIES", tmp_path / "hooks")
     monkeypatch.setattr(network_ports, "RUN", tmp_path / "run")
     with connect("test:///default") as opened:

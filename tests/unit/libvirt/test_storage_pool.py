@@ -87,7 +87,8 @@ def test_a_pool_of_the_same_name_is_not_ours_without_our_uuid(connection: Any, t
         f"<pool type='dir'><name>{POOL.name}</name><target><path>{tmp_path}</path></target></pool>"
     )
     with pytest.raises(OperatorError, match=f"storage pool nometal-demo at {tmp_path} is not this lab's"):
-        StoragePoolPort(connection, POOL).read()
+        StoragePoolPort(connection, POOL).refuse_conflicts()
+    assert StoragePoolPort(connection, POOL).read() is None
 
 
 def test_our_pool_does_not_move(connection: Any, tmp_path: Path) -> None:

@@ -209,6 +209,13 @@ def test_what_is_of_another_pair_by_its_entry_is_refused_while_its_network_is_st
         refuse_conflicts(Site(joined, host(), OTHERS_ENTRY), foreseeing=False)
 
 
+def test_a_lan_of_others_is_joined_only_where_it_is_to_be_shared() -> None:
+    lan = host(Link("baremetal", "bridge"), Link("eth1", master="baremetal"), *cable("x", "y", "baremetal", "m"))
+    with pytest.raises(OperatorError, match=r"^b\.bridge: bridge baremetal .* has ports of others \(eth1, x\)"):
+        refuse_conflicts(Site(WIRING, lan), foreseeing=False)
+    refuse_conflicts(Site(replace(WIRING, shared=True), lan), foreseeing=False)
+
+
 def test_no_machine_is_left_behind_on_a_former_bridge() -> None:
     moved = replace(WIRING, b=Plug("b", "nmb-demo", "othermetal", make_bridge=True))
     links = host(OURS, *cable("nmn-demo", "nmb-demo", "nm-demo", "baremetal"))
@@ -235,7 +242,7 @@ def test_no_machine_is_left_behind_on_a_former_bridge() -> None:
         host(OURS, *cable("nmn-demo", "x", "nm-demo", "baremetal")),  # ours with a wrong peer, which goes
         host(OURS, *cable("x", "y", "nm-demo", "nm-other"), Link("nm-other", "bridge")),
         host(OURS, Link("x", "veth", master="nm-demo", peer=None), Link("y", "veth", master="baremetal", peer=None)),
-        host(Link("baremetal", "bridge"), *cable("x", "y", "baremetal", "m")),  # not ours to judge
+        host(Link("baremetal", "bridge"), Link("vnet0", "tun", master="baremetal")),
     ],
 )
 def test_what_does_not_stand_in_the_way_is_let_be(links: dict[str, Link]) -> None:
@@ -322,6 +329,8 @@ def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: p
         "a": {"name": "nmn-demo", "bridge": "nm-demo", "make_bridge": False},
         "b": {"name": "nmb-demo", "bridge": "baremetal", "make_bridge": True},
         "mtu": 1500,
+        "shared": False,
+        "awaited": [],
         "state": "present",
     }
     result = module.run(params, check_mode=True)
@@ -330,6 +339,7 @@ def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: p
     assert result["diff"]["before"] == ""
     (warning,) = module.warnings(params, check_mode=True)
     assert warning.startswith("a.bridge: there is no bridge nm-demo yet. The run needs it by then")
+    assert module.warnings({**params, "awaited": ["nm-demo"]}, check_mode=True) == []
     with pytest.raises(NotThereYetError, match=r"has no pyroute2: role nometal\.ipi\.host_prep installs it"):
         module.run(params, check_mode=False)
 

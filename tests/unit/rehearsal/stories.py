@@ -6,10 +6,10 @@ from typing import Any
 
 from unit.lab.samples import shipped
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.evidence import Evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab, url_of
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import (
     Secrets,
     Surroundings,

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from unit.rehearsal.stories import lab_evidence, lab_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes, packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._host import packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, HOST, Check
 
 GATEWAY = "192.168.126.1"
@@ -198,6 +199,38 @@ COMMIT
 *nat
 -A POSTROUTING -s 192.168.126.0/24 -j MASQUERADE
 COMMIT"""
+
+
+REFUSING = """
+table ip filter {
+	chain INPUT {
+		type filter hook input priority filter; policy accept;
+		counter packets 1 bytes 60 jump %s
+		counter packets 3 bytes 180 reject with icmp port-unreachable
+	}
+	chain FORWARD {
+		type filter hook forward priority filter; policy drop;
+	}
+}"""
+REFUSING_LEGACY = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:mine - [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT"
+
+
+def test_what_refuses_all_is_the_cause_unless_the_lab_is_let_through_before() -> None:
+    silent = [Check(name, "bootstrap", FAILED) for name in ("address", "DHCP servers", "gateway", "names")]
+    ways = [Check(name, "bootstrap", FAILED) for name in ("way out", "other nodes")]
+    legacy = packet_filter.of_iptables(REFUSING_LEGACY)
+    alone, beside = (packet_filter.of_nft(REFUSING % jump) for jump in ("mine", "nm-rehearsal-in"))
+    masking = Rule("table ip nat, chain x", "ip saddr 192.168.126.0/24 masquerade")
+    for check in silent:
+        assert "by `policy DROP` in table legacy filter, chain INPUT" in advice(check, rules=legacy)
+        assert "by `reject with icmp port-unreachable` in table ip filter, chain INPUT" in advice(check, rules=alone)
+        assert "packet filter refuses" not in advice(check, rules=beside)
+        assert "network nometal-rehearsal are gone from the packet filter (iptables filter INPUT)" in advice(
+            check, lost_rules=["iptables filter INPUT"]
+        )
+    for check in ways:
+        assert "by `policy drop` in table ip filter, chain FORWARD" in advice(check, rules=[*alone, masking])
+        assert "packet filter refuses" not in advice(check, rules=[*legacy, masking])
 
 
 def test_rules_are_read_as_nft_and_the_old_iptables_show_them() -> None:
