@@ -14,7 +14,8 @@ description:
     installer's directory with its temporary files, which hold secrets.
   - The nodes' VMs stay. They are switched off, with blank disks, an empty drive, no boot override and new firmware
     variables, so that the next installation finds them as the first did. Only VMs that M(nometal.ipi.bmh_vm) made for
-    the lab are touched, and only disks that it made for them.
+    the lab are touched, and only disks that it made for them. Nothing is removed while VMs or images of others depend
+    on one of these disks, or on an image of the bootstrap VM.
   - The bootstrap VM is known by the infraID that the installer has noted. Without these notes it is known by its name
     and by the bridges into which it is plugged. What may as well be another lab's is not removed; the module says so.
 author:
@@ -142,6 +143,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     def removal() -> Iterator[RemovalPort]:
         with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
             port = RemovalPort(connection, lab)
+            port.refuse_users()
             if not check_mode:
                 port.end_installer()
             yield port

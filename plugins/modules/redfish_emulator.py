@@ -143,6 +143,12 @@ ca_file:
   returned: when O(state=present)
   type: str
   sample: /var/lib/nometal/bmc/demo/tls/ca.pem
+kept:
+  description: What others have where the service has its things, which stays, each with the reason.
+  returned: when O(state=absent)
+  type: list
+  elements: str
+  sample: ["/var/lib/nometal/bmc/demo/notes.txt (not made by nometal.ipi)"]
 steps:
   description: What was done, or in check mode would be done, in order.
   returned: success
@@ -202,6 +208,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     others = {} if mistakes or not wanted else undeclared_in(declared)
     lab = replace(declared, nodes=(*declared.nodes, *filter(None, others.values())))
 
+    kept: list[str] = []
+
     @contextmanager
     def port() -> Iterator[EmulatorPort]:
         # Mistakes are told together with all else that is wrong, and where libvirt is missing too.
@@ -209,12 +217,15 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             opened = EmulatorPort(lab, connection, wanted=wanted)
             if wanted:
                 opened.refuse_conflicts(mistakes, check_mode=check_mode)
+            else:
+                opened.refuse_users()
+                kept.extend(opened.stays())
             yield opened
 
     result = Reconciler(port, plan).run(desired(lab) if wanted else None, check_mode=check_mode)
     if wanted and not check_mode:
         wait(lab, result["steps"])
-    return {**result, **(told(declared, others) if wanted else {})}
+    return {**result, **(told(declared, others) if wanted else {"kept": kept})}
 
 
 def undeclared_in(lab: Lab) -> dict[str, Node | None]:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 def write_whole(path: Path, text: str, mode: int) -> None:
     """Never half a file: it is made beside its place, where it also gets the label that SELinux gives files there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = _draft_of(path)
+    draft = draft_of(path)
     draft.write_text(text, encoding="utf-8")
     draft.chmod(mode)
     draft.replace(path)
 
 
 def remove(path: Path) -> None:
-    for file in (path, _draft_of(path)):
+    for file in (path, draft_of(path)):
         with suppress(FileNotFoundError):
             file.unlink()
 
@@ -30,5 +30,5 @@ def remove_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def _draft_of(path: Path) -> Path:
+def draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")

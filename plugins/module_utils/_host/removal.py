@@ -40,20 +40,38 @@ def remove_tree(path: Path) -> list[str]:
 
 
 def remove_known(directory: Path, known: Iterable[str], last: str = "") -> list[str]:
-    """Entries of these names (patterns of the shell), `last` as the last of them, then the directory if it is empty."""
+    """Entries of these names, `last` as the last of them, then the directory if it is empty.
+
+    A name is a pattern of the shell. `tls/ca.pem` is an entry of a directory that goes when nothing else is in it.
+    """
     patterns = [*known, *([last] if last else [])]
     stays = foreign(directory, patterns)
-    for entry in sorted(matching(directory, patterns), key=lambda path: path.name == last):
+    ours, shared = _split(patterns)
+    for name, names in shared.items():
+        stays += remove_known(directory / name, names) if (directory / name).exists() else []
+    for entry in sorted(matching(directory, ours), key=lambda path: path.name == last):
         stays += remove_tree(entry)
-    return stays or remove_empty(directory)
+    return list(dict.fromkeys(stays)) or remove_empty(directory)
 
 
 def foreign(directory: Path, known: Iterable[str]) -> list[str]:
     """What is there beside entries of these names; changes nothing."""
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         return [_kept(directory, LINK)]
-    ours = set(matching(directory, known))
-    return [_kept(entry, FOREIGN) for entry in entries(directory) if entry not in ours]
+    own, shared = _split(known)
+    others = set(entries(directory)) - set(matching(directory, own)) - {directory / name for name in shared}
+    below = [each for name, names in shared.items() for each in foreign(directory / name, names)]
+    return [*(_kept(entry, FOREIGN) for entry in sorted(others)), *below]
+
+
+def has_known(directory: Path, known: Iterable[str]) -> bool:
+    """Whether there is anything of these names, or a directory that is still or again empty."""
+    patterns = list(known)
+    own, shared = _split(patterns)
+    if directory.is_symlink() or not directory.is_dir():
+        return False
+    is_new = not entries(directory)
+    return is_new or bool(matching(directory, own)) or any(has_known(directory / name, shared[name]) for name in shared)
 
 
 def remove_empty(directory: Path) -> list[str]:
@@ -84,17 +102,29 @@ def mount_points() -> frozenset[str]:
     return frozenset(ESCAPED.sub(lambda code: chr(int(code[1], 8)), line.split()[MOUNT_POINT]) for line in lines)
 
 
-def is_mounted(path: Path) -> bool:
-    """Whether something is mounted at this very path, be it a file."""
-    return str(path.parent.resolve() / path.name) in mount_points()
-
-
 def warnings(stays: Iterable[str]) -> list[str]:
     return [f"Left in place: {each}." for each in stays]
 
 
+def kept(path: Path, *, mounted: bool = False) -> str:
+    return _kept(path, MOUNTED if mounted else FOREIGN)
+
+
 def _kept(path: Path, reason: str) -> str:
     return f"{path} ({reason})"
+
+
+def _split(patterns: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Those of entries, and by directory those of what is in it."""
+    own: list[str] = []
+    shared: dict[str, list[str]] = {}
+    for pattern in patterns:
+        name, _slash, below = pattern.partition("/")
+        if below:
+            shared.setdefault(name, []).append(below)
+        else:
+            own.append(pattern)
+    return own, shared
 
 
 def matching(directory: Path, patterns: Iterable[str]) -> list[Path]:

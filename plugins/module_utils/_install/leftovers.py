@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import apparmor, blank, bootstrap, infra, run
 from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import Nodes, Traces
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, RUNS, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import things_of_labs
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
@@ -124,6 +125,19 @@ class RemovalPort:
         self.bootstrap_vms: tuple[str, ...] = ()
         """What they are called, once it was read."""
 
+    def refuse_users(self) -> None:
+        """Say, before anything is changed, who depends on disks that would be wiped or removed."""
+        boot = find(self._connection, self._lab.place, self._lab.bridges)
+        images = [
+            str(file) for path in map(Path, boot.directories) if path != bootstrap.POOLS for file in path.glob("*")
+        ]
+        users = [*self._nodes.users(), *disk_users.told(self._connection, images, boot.domains)]
+        if users:
+            raise OperatorError(
+                f"Nothing of the cluster of lab {self._lab.place.lab} was removed, for others depend on its disks: "
+                f"{'; '.join(users)}. Remove those first, or give them other disks."
+            )
+
     def end_installer(self) -> None:
         """Until it has ended, it makes what is to be removed; so this comes before reading, except in check mode."""
         self._was_running = run.stop(self._lab.place, seconds=STOPPING_SECONDS)
@@ -192,6 +206,7 @@ def remove(  # noqa: PLR0913 - few callers, and names say what is what
 ) -> list[str]:
     """Returns what was done. Without records, bundles and what the next installation goes on with stay."""
     port = RemovalPort(connection, Lab(place, bridges, nodes, bmc_home), records=records)
+    port.refuse_users()
     port.end_installer()
     steps = plan(port.read())
     for step in steps:
