@@ -94,6 +94,14 @@ vms:
   type: list
   elements: str
   sample: [demo-x7k2p-bootstrap]
+kept:
+  description:
+    - What others have in the directories of the installation or of the bootstrap VM, which stays, each with the reason.
+    - Empty with O(state=tidied).
+  returned: success
+  type: list
+  elements: str
+  sample: ["/var/lib/nometal/install/demo/notes.txt (not made by nometal.ipi)"]
 """
 
 from contextlib import contextmanager
@@ -103,7 +111,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place, place_of
@@ -138,6 +146,7 @@ def lab_from(params: dict[str, Any]) -> Lab:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     lab = lab_from(params)
     vms: list[str] = []
+    kept: list[str] = []
 
     @contextmanager
     def removal() -> Iterator[RemovalPort]:
@@ -149,6 +158,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             yield port
             port.finish()
             vms.extend(port.bootstrap_vms)
+            kept.extend(port.kept or port.stays())
 
     @contextmanager
     def tidying_up() -> Iterator[TidyingPort]:
@@ -163,7 +173,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         result = chosen[params["state"]].run(None, check_mode=check_mode)
     except NotThereYetError:  # nor was anything ever installed
         result = {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
-    return {**result, "vms": vms}
+    return {**result, "vms": vms, "kept": kept}
 
 
 @contextmanager
@@ -186,7 +196,7 @@ def connected(place: Place, uri: str) -> Iterator[Any]:
         with connect(uri) as connection:
             yield connection
     except NotThereYetError as error:
-        if not place.directory.exists():
+        if not place.is_in_use:
             raise
         raise OperatorError(
             f"{error} Nothing was removed: {place.directory} tells what of libvirt's belongs to the cluster."
@@ -196,7 +206,10 @@ def connected(place: Place, uri: str) -> Iterator[Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
     except OperatorError as error:
         module.fail_json(msg=str(error))
 

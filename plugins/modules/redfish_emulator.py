@@ -165,6 +165,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import config, credentials, readiness
@@ -269,7 +270,10 @@ def told(lab: Lab, others: Mapping[str, Node | None]) -> dict[str, Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
     except OperatorError as error:
         module.fail_json(msg=str(error))
 

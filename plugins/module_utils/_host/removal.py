@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
@@ -42,16 +42,28 @@ def remove_tree(path: Path) -> list[str]:
 def remove_known(directory: Path, known: Iterable[str], last: str = "") -> list[str]:
     """Entries of these names, `last` as the last of them, then the directory if it is empty.
 
-    A name is a pattern of the shell. `tls/ca.pem` is an entry of a directory that goes when nothing else is in it.
+    A name is a pattern of the shell. `tls/ca.pem` is an entry of a directory that goes when nothing else is in it, and
+    `labs/` a directory that goes when nothing is in it.
     """
+    return remove_entries(directory, known, last) or remove_empty(directory)
+
+
+def remove_entries(directory: Path, known: Iterable[str], last: str = "") -> list[str]:
+    """As above, but for the directory itself."""
     patterns = [*known, *([last] if last else [])]
     stays = foreign(directory, patterns)
     ours, shared = _split(patterns)
     for name, names in shared.items():
-        stays += remove_known(directory / name, names) if (directory / name).exists() else []
+        stays += remove_known(directory / name, names)
     for entry in sorted(matching(directory, ours), key=lambda path: path.name == last):
         stays += remove_tree(entry)
-    return list(dict.fromkeys(stays)) or remove_empty(directory)
+    return list(dict.fromkeys(stays))
+
+
+def discard(path: Path) -> None:
+    """What is not needed any more; it is no reason to fail when it stays."""
+    with suppress(OperatorError):
+        remove_tree(path)
 
 
 def foreign(directory: Path, known: Iterable[str]) -> list[str]:
@@ -119,9 +131,9 @@ def _split(patterns: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
     own: list[str] = []
     shared: dict[str, list[str]] = {}
     for pattern in patterns:
-        name, _slash, below = pattern.partition("/")
-        if below:
-            shared.setdefault(name, []).append(below)
+        name, slash, below = pattern.partition("/")
+        if slash:
+            shared.setdefault(name, []).extend([below] if below else [])
         else:
             own.append(pattern)
     return own, shared

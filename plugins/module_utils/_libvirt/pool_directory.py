@@ -100,6 +100,8 @@ class PoolDirectory:
 
     def remove(self, is_ours: Callable[[Path], bool]) -> list[str]:
         """Files of ours, and the directory if it is ours and nothing else is in it. Returns what stays."""
+        if not self.path.exists():
+            return self.clear_drafts()
         note, stays, mounts = self.note, self.stays(is_ours), removal.mount_points()
         ours = [entry for entry in self.contents() if is_ours(entry) and not self._is_mounted(entry, mounts)]
         for entry in sorted(ours, key=volume_marks.is_beside):

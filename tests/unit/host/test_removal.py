@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import registration, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
+from ansible_collections.nometal.ipi.plugins.modules import directory_removal
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
+
+ROLES = Path(__file__).resolve().parents[3] / "roles"
 
 
 def tree(root: Path, *names: str) -> None:
@@ -50,6 +55,30 @@ def test_known_entries_go_and_the_directory_when_nothing_else_is_in_it(tmp_path:
     assert removal.remove_known(home, known, last) == []
     assert not home.exists()
     assert removal.remove_known(home, known, last) == []
+
+
+def removed(path: Path, known: Iterable[str], *, check_mode: bool = False) -> dict[str, Any]:
+    return directory_removal.run({"path": str(path), "known": list(known)}, check_mode=check_mode)
+
+
+def test_directories_in_it_go_when_they_are_empty(tmp_path: Path) -> None:
+    home, known = tmp_path / "home", ["host.json", "labs/", "jobs/j*"]
+    tree(home, "host.json", "labs/", "jobs/j1", "jobs/notes.txt", "bmc/mine")
+    stays = [f"{home}/bmc (not made by nometal.ipi)", f"{home}/jobs/notes.txt (not made by nometal.ipi)"]
+    assert removed(home, known, check_mode=True)["steps"] == [f"remove {home}"]
+    assert (home / "host.json").exists()
+    done = removed(home, known)
+    assert (done["steps"], done["kept"]) == ([f"remove {home}"], stays)
+    again = removed(home, known)
+    assert (again["changed"], again["kept"]) == (False, stays)
+    tree(home, "labs/mine")
+    assert not removed(home, known)["changed"]
+    assert not removed(tmp_path / "none", known)["changed"]
+
+
+def test_the_role_and_the_modules_know_the_same_files_of_a_lab() -> None:
+    variables = yaml.safe_load((ROLES / "host_prep/vars/main.yml").read_text(encoding="utf-8"))
+    assert tuple(variables["host_prep_lab_files"]) == registration.KNOWN
 
 
 def test_what_is_a_link_instead_of_a_directory_stays_with_all_that_is_in_it(tmp_path: Path) -> None:
