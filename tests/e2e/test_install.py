@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The lab's own directories, the tools, and the route that the kernel gives a bridge when it first has carrier.
 OURS = ("/etc/stand-in*", "/var/lib/nometal*", "/var/cache/nometal*")
-ASIDE = (*(f"files {path}" for path in OURS), "routes fe80::/64 dev baremetal*")
+ASIDE = (*(f"files {path}" for path in (*OURS, "/run/nometal*")), "routes fe80::/64 dev baremetal*")
 # Each is what goes wrong in one run after the other, and with what exit code of the installer. None: nothing does.
 COURSES: dict[str, list[tuple[str | None, int]]] = {
     "nothing is made": [("provisioning check", 1), ("infrastructure", 4)],

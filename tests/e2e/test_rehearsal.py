@@ -59,7 +59,7 @@ STAGES = "host network nodes bmc"
 ASYNC_SECONDS = 15
 RUNNING = "/run/nometal/rehearsal/rehearsal"
 # The lab's own directories, and the route that the kernel gives a bridge when it first has carrier.
-ASIDE = ("files /var/lib/nometal*", "routes fe80::/64 dev baremetal*")
+ASIDE = ("files /var/lib/nometal*", "files /run/nometal*", "routes fe80::/64 dev baremetal*")
 
 
 @pytest.fixture

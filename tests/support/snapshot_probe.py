@@ -20,17 +20,16 @@ from pathlib import Path
 
 # Not part of the disk, even where nothing is mounted.
 OTHER_FILE_SYSTEMS = ("/proc", "/sys", "/dev", "/run", "/tmp")  # noqa: S108 - nothing is written there
-# But these directories of /run hold what others have configured, or what a lab may leave behind.
+# But these parts of /run hold what others have configured, or what a lab may leave behind.
 RUNTIME = (
-    *("/run/libvirt/network", "/run/libvirt/storage", "/run/nometal", "/run/nometal-resolver"),
-    *("/run/NetworkManager/conf.d", "/run/systemd/network", "/run/systemd/resolved.conf.d"),
+    *("nometal", "nometal/*", "nometal-resolver", "nometal-resolver/*", "libvirt/network/*[!r].pid"),  # not driver.pid
+    *("NetworkManager/conf.d/*", "systemd/network/*", "systemd/resolved.conf.d/*", "firewalld/*"),
 )
 # Passwords, keys and what is made of them: other ones in each lab.
 RANDOM = (
     *("/var/lib/nometal/bmc/*/credentials.json", "/var/lib/nometal/bmc/*/hashes.json"),
     *("/var/lib/nometal/bmc/*/config.json", "/var/lib/nometal/bmc/*/tls/*"),
     "/opt/nometal/bmc/release-*/release.json",  # the times of all files are in it
-    "/run/*",  # numbers of processes and links
 )
 # Those of single links come and go with them.
 SYSCTLS = (
@@ -104,7 +103,9 @@ def files(left_out: list[str], owned: set[str], changed: set[str]) -> dict[str, 
     skipped = re.compile("|".join(fnmatch.translate(pattern) for pattern in [*left_out, *OTHER_FILE_SYSTEMS]))
     found: dict[str, dict[str, str]] = {"files": {}, "package files": {}}
 
-    def visit(directory: str, disk: int) -> None:
+    disk = Path("/").stat().st_dev
+
+    def visit(directory: str) -> None:
         for entry in os.scandir(directory):
             about = entry.stat(follow_symlinks=False)
             mounted_here = entry.is_dir(follow_symlinks=False) and about.st_dev != disk
@@ -115,10 +116,13 @@ def files(left_out: list[str], owned: set[str], changed: set[str]) -> dict[str, 
             text = f"{stat.filemode(about.st_mode)} {owner}:{group} {content(entry, about, kind)}"
             found[kind][entry.path] = text.rstrip()
             if entry.is_dir(follow_symlinks=False):
-                visit(entry.path, disk)
+                visit(entry.path)
 
-    for directory in filter(os.path.isdir, ["/", *RUNTIME]):
-        visit(directory, Path(directory).stat().st_dev)
+    visit("/")
+    for path in (path for pattern in RUNTIME for path in Path("/run").glob(pattern)):
+        about = path.lstat()  # what is in it are numbers of processes and links
+        owner, group = owners.get(about.st_uid, about.st_uid), groups.get(about.st_gid, about.st_gid)
+        found["files"][str(path)] = f"{stat.filemode(about.st_mode)} {owner}:{group}"
     return found
 
 
