@@ -237,8 +237,8 @@ def removed(lab: Lab, places: Places, uri: str, *, check_mode: bool) -> dict[str
     try:
         with connect(uri) as connection:
             steps = rehearsal.clear(lab, places, connection, check_mode=check_mode)
-    except NotThereYetError:  # nor was anything ever rehearsed
-        steps = []
+    except NotThereYetError:
+        steps = rehearsal.clear_files(lab, places, check_mode=check_mode)
     return {"changed": bool(steps), "steps": steps}
 
 

@@ -41,8 +41,8 @@ options:
     description:
       - Bridge of the lab's network, by a name of letters, digits, C(_), C(.) and C(-), 15 characters at most.
       - As long as it is not there, the lab's servers are not asked.
+      - Required with O(state=present). What is removed is known by O(owner).
     type: str
-    required: true
   domains:
     description:
       - Domains of the lab, and reverse zones if they are not those of O(subnets). All names below are its own.
@@ -135,7 +135,7 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "owner": {"type": "str", "required": True},
-    "link": {"type": "str", "required": True},
+    "link": {"type": "str"},
     "domains": {"type": "list", "elements": "str", "default": []},
     "subnets": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "str", "default": []},
@@ -149,11 +149,11 @@ MEANS: dict[str, Means] = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    """All that is wrong is said at once. To remove a lab, only its name and its link are needed."""
+    """All that is wrong is said at once. To remove a lab, only its name is needed."""
     problems: list[str] = []
     present = params["state"] == "present"
     _sound(owner, [params["owner"]], problems)
-    _sound(link, [params["link"]], problems)
+    _sound(link, [params["link"]] if params["link"] is not None else [], problems)
     domains = _sound(domain, params["domains"] if present else [], problems)
     zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
     servers = _sound(server, params["servers"] if present else [], problems)
@@ -163,7 +163,7 @@ def lab_from(params: dict[str, Any]) -> Lab:
         raise OperatorError("\n".join(problems))
     return Lab(
         owner=params["owner"],
-        link=params["link"],
+        link=params["link"] or "",
         domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
         servers=tuple(dict.fromkeys(servers)),
     )
@@ -218,7 +218,9 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS, required_if=[("state", "present", ["link"])], supports_check_mode=True
+    )
     try:
         module.exit_json(**run(module.params, check_mode=module.check_mode))
     except OperatorError as error:

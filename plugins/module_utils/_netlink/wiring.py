@@ -41,6 +41,8 @@ class Wiring:
     a: Plug
     b: Plug
     mtu: int
+    owner: str = ""
+    """The lab whose pair it is; noted in the pair's entry of the hook."""
 
     @property
     def plugs(self) -> tuple[Plug, Plug]:

@@ -132,6 +132,10 @@ def remove(connection: Any, name: str) -> None:
     """In any state, also of a rehearsal that was killed."""
     _remove_domain(connection, name)
     _remove_pool(connection, name)
+    remove_files(name)
+
+
+def remove_files(name: str) -> None:
     shutil.rmtree(POOLS / name, ignore_errors=True)
     with suppress(OSError):  # the installer's own are in there too, or there never was one
         POOLS.rmdir()

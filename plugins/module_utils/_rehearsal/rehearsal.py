@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, labs
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
+    bootstrap_vm,
     causes,
     evidence,
     host_view,
@@ -212,5 +213,20 @@ def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) 
             scene.as_noted.clear()
         shutil.rmtree(running, ignore_errors=True)
         files.remove_empty(RUNS)
+        files.remove_empty(RUNS.parent)
+    return [f"clear {lab.name}"]
+
+
+def clear_files(lab: Lab, places: stage.Places, *, check_mode: bool) -> list[str]:
+    """Where libvirt cannot be asked. Notes on what it still has of a rehearsal stay: they are needed to undo that."""
+    left = [path for path in (places.home / lab.name, RUNS / lab.name) if path.exists()]
+    if not left or lab.bootstrap_domain in labs.defined("domain", "pool"):
+        return []
+    if not check_mode:
+        with alone(lab.name, end_other=True):
+            bootstrap_vm.remove_files(lab.bootstrap_domain)
+        for path in left:
+            shutil.rmtree(path, ignore_errors=True)
+            files.remove_empty(path.parent)
         files.remove_empty(RUNS.parent)
     return [f"clear {lab.name}"]

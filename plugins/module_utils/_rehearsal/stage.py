@@ -94,7 +94,7 @@ class Stage:
     @property
     def is_dirty(self) -> bool:
         """Whether an earlier rehearsal was killed."""
-        return self._journal.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
+        return self._home.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
 
     @property
     def as_noted(self) -> Stage:
