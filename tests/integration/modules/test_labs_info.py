@@ -86,7 +86,11 @@ def test_it_tells_labs_apart_and_what_others_use(libvirtd: PrivateLibvirtd, tmp_
 
 def test_it_lists_all_labs_with_their_records(libvirtd: PrivateLibvirtd, tmp_path: Path) -> None:
     """A record that was damaged, or is of another lab, is told and proves nothing. What is no lab's name is none."""
-    records = {"good": {"domain": "good.example.test", "storage_pool": {"path": "/srv/good"}}, "odd": [], "gone": None}
+    records: dict[str, Any] = {
+        "good": {"domain": "good.example.test", "storage_pool": {"path": "/srv/good"}},
+        "odd": [],
+        "gone": None,
+    }
     for lab, model in records.items():
         directory = tmp_path / "labs" / lab
         directory.mkdir(parents=True)
