@@ -12,7 +12,7 @@ import shutil
 import signal
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,24 +40,26 @@ if TYPE_CHECKING:
 
 RUNS = Path("/run/nometal/rehearsal")
 LABS = Path("/var/lib/nometal/labs")
-ENDING_SECONDS, PLAYING_SECONDS = 60, 1200
+ENDING_SECONDS, PLAYING_SECONDS = 60, 1800
+OF_SILENCE = ("boots", "boots from its medium", "boots from its disk", "comes to its end")
+"""Checks that fail when a guest says nothing."""
 
 
 @contextmanager
-def alone(lab: str, *, end_other: bool = False) -> Iterator[None]:
+def alone(lab: str, *, end_other: bool = False, patience: float = 1.0) -> Iterator[None]:
     """Another that still runs, a colleague's or one whose controller was lost, is waited for; or it is ended."""
     directory = RUNS / lab
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("a+", encoding="ascii") as lock:
-        _take(lock, end_other)
+        _take(lock, end_other, (ENDING_SECONDS if end_other else PLAYING_SECONDS) * patience)
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
 
 
-def _take(lock: Any, end_other: bool) -> None:
-    deadline = time.monotonic() + (ENDING_SECONDS if end_other else PLAYING_SECONDS)
+def _take(lock: Any, end_other: bool, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,11 +91,13 @@ def end_on_signal() -> None:
         signal.signal(number, end)
 
 
-def rehearse(lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot: bool) -> dict[str, Any]:
+def rehearse(
+    lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot: bool, patience: float = 1.0
+) -> dict[str, Any]:
     """Returns the report; it is also kept on the host."""
     diary = Diary(RUNS / lab.name / "events.jsonl")
     began = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    scene = stage.Stage(lab, places, connection)
+    scene = stage.Stage(lab, places, connection, patience)
     if scene.is_dirty:
         diary.note("host", "clears away what a killed rehearsal has left")
         scene.as_noted.clear()
@@ -171,7 +175,21 @@ class _Seen:
             return checks
         self.consoles = self._scene.consoles({check.who for check in checks if check.state == FAILED})
         found = evidence.gather(self._connection, self._lab)
-        return causes.explained(self._lab, found.with_story(story), checks)
+        explained = causes.explained(self._lab, found.with_story(story), checks)
+        started = "boots" not in story.host
+        return [self._of_silence(check) if started and _is_silence(check) else check for check in explained]
+
+    def _of_silence(self, check: Check) -> Check:
+        """How far it came, and whether the host was too busy, is what people ask next."""
+        report = _page_of(self._lab.name)
+        more = f" The report: {report}" if report else ""
+        return replace(
+            check, seen=f"{check.seen}; {self._scene.last_words(check.who)}", advice=f"{check.advice}{more}".strip()
+        )
+
+
+def _is_silence(check: Check) -> bool:
+    return check.state == FAILED and check.check in OF_SILENCE
 
 
 def _nothing(lab: Lab, began: str, diary: Diary) -> dict[str, Any]:
