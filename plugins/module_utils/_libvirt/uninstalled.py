@@ -82,7 +82,7 @@ class UninstalledLibvirt:
             raise OperatorError(f"{', '.join(there)} is installed: what libvirt has is removed by libvirt itself.")
 
     def steps(self) -> list[Step]:
-        """What stays is listed with its reason. Disks are known by the definitions of VMs and pools, which outlive them."""
+        """What stays is listed with its reason. Disks are known by definitions of VMs and pools: these outlive them."""
         running = [left for left in self._own if left.kind == "VM" and _runs(left.name)]
         self.kept = [f"{left} runs on: end its process qemu-system first" for left in running]
         disks, strange, in_use = self._disks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
