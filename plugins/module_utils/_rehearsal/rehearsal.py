@@ -34,7 +34,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, FAILED, Check, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
 
@@ -43,6 +43,7 @@ LABS = Path("/var/lib/nometal/labs")
 ENDING_SECONDS, PLAYING_SECONDS = 60, 1800
 OF_SILENCE = ("boots", "boots from its medium", "boots from its disk", "comes to its end")
 """Checks that fail when a guest says nothing."""
+SILENT = ("it has not come up", "it fell silent", "nothing heard")
 
 
 @contextmanager
@@ -176,8 +177,8 @@ class _Seen:
         self.consoles = self._scene.consoles({check.who for check in checks if check.state == FAILED})
         found = evidence.gather(self._connection, self._lab)
         explained = causes.explained(self._lab, found.with_story(story), checks)
-        started = "boots" not in story.host
-        return [self._of_silence(check) if started and _is_silence(check) else check for check in explained]
+        lost = story.host.get("lost", {})
+        return [self._of_silence(check) if is_silence(check, lost) else check for check in explained]
 
     def _of_silence(self, check: Check) -> Check:
         """How far it came, and whether the host was too busy, is what people ask next."""
@@ -188,8 +189,9 @@ class _Seen:
         )
 
 
-def _is_silence(check: Check) -> bool:
-    return check.state == FAILED and check.check in OF_SILENCE
+def is_silence(check: Check, lost: Mapping[str, str]) -> bool:
+    says_nothing = check.who in lost or any(said in check.seen for said in SILENT)
+    return check.state == FAILED and check.check in OF_SILENCE and says_nothing
 
 
 def _nothing(lab: Lab, began: str, diary: Diary) -> dict[str, Any]:

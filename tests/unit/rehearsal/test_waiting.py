@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from unit.rehearsal.stories import lab_of, script_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import judge_bootstrap, waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import judge_bootstrap, rehearsal, waiting
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.reports import Reports
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, Check, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.waiting import Signs
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guest, Watch, read_from
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guest, Watch, last_words, read_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,3 +129,29 @@ def test_why_the_bootstrap_vm_was_given_up_is_said() -> None:
     story = Story(host={"lost": {"bootstrap": "it has done nothing for 90 s"}})
     [check] = judge_bootstrap.judge(lab_of(), story)
     assert check.seen == "it has not come up: it has done nothing for 90 s"
+
+
+@pytest.mark.parametrize(
+    ("check", "who", "seen", "silent"),
+    [
+        ("boots", "bootstrap", "it has not come up: it has done nothing for 90 s", True),
+        ("boots from its medium", "one", "nothing heard in 240 s", True),
+        ("boots from its disk", "lost", "booted from disk: it has computed for 60 s", True),
+        ("comes to its end", "bootstrap", "it fell silent", True),
+        ("boots from its disk", "one", "it booted its medium again", False),
+        ("BMC answers", "lost", "bmc: timed out", False),
+    ],
+)
+def test_of_which_failures_the_console_and_the_load_are_named(check: str, who: str, seen: str, silent: bool) -> None:
+    failed = Check(check, who, FAILED, "it boots", seen)
+    assert rehearsal.is_silence(failed, {"lost": "it has computed for 60 s"}) == silent
+    assert not rehearsal.is_silence(replace(failed, state="ok"), {"lost": ""})
+
+
+def test_last_words_are_the_consoles_last_line_and_the_load(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    console.write_text("BdsDxe: loading\r\n\x1b[2JLoading kernel ...\n\n", encoding="utf-8")
+    said = last_words(Guest("demo-0", console))
+    assert said.startswith("its console ends with `Loading kernel ...`; the host's load is ")
+    assert said.endswith(" CPUs")
+    assert last_words(Guest("demo-0", tmp_path / "none")).startswith("its console is empty; the host's load is ")
