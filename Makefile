@@ -4,7 +4,7 @@ LAB ?= inventory/rehearsal
 ARGS ?=
 PYTHON ?= python3
 # Only as an argument of make: some systems have a variable of that name in everybody's environment.
-BY_NAME = $(if $(filter command,$(firstword $(origin NAME))),--extra-vars '{"teardown_lab": "$(NAME)"}')
+BY_NAME = $(if $(filter command,$(firstword $(origin NAME))),--extra-vars '{"teardown_lab": "$(subst ','\'',$(NAME))"}')
 VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +46,19 @@ def test_site_runs_every_stage_once_and_the_doctor_first() -> None:
     assert len(stages) == len(set(stages))
     alone = {"labs.yml", "site.yml", "spec.yml", "teardown.yml"}
     assert set(stages) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "named"),
+    [(["NAME=old"], "", True), ([], "", False), ([], "NAME=wsl-host", False), (["NAME=it's"], "", True)],
+)
+def test_make_removes_another_lab_only_when_it_is_told_its_name(
+    arguments: list[str], environment: str, named: bool
+) -> None:
+    """Some systems have a variable NAME in everybody's environment."""
+    command = ["env", environment or "UNUSED=", "make", "--no-print-directory", "--dry-run", "teardown", *arguments]
+    shown = subprocess.run(command, cwd=ROOT, check=True, text=True, capture_output=True).stdout
+    line = next(line for line in shown.splitlines() if "playbooks/teardown.yml" in line)
+    words = shlex.split(line)
+    name = arguments[0].partition("=")[2] if named else ""
+    assert [word for word in words if "teardown_lab" in word] == ([f'{{"teardown_lab": "{name}"}}'] if named else [])
