@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.lab_host import LabHost
 
 USER = "ada"
-SEED = 10
+SEED = 452  # it brings together trixie, nftables, sudo and umask 077, and has older libvirt beside older iptables
 ADDRESS, ADDRESS_V6 = house_address(10), house_address_v6(10)
 USES_LOCAL_SERVER = "echo nameserver 127.0.0.1 > /etc/resolv.conf\n"
 
