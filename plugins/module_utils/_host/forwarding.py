@@ -52,7 +52,7 @@ SETTINGS = {
     "etc/NetworkManager/system-connections/*": r"^\s*method\s*=\s*shared\s*$",
 }
 NAT_RULE = re.compile(r"\bmasquerade\b|\bsnat\b", re.IGNORECASE)
-# The older iptables makes a table when it is asked for it. So it is asked only where the kernel lists the table already.
+# The older iptables makes a table when it is asked for it, so it is asked only where the kernel lists the table.
 NAT_SHOWN = {
     "nft": (("list", "ruleset"), ""),
     "iptables-legacy-save": (("-t", "nat"), "proc/net/ip_tables_names"),
