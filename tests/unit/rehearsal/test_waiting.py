@@ -182,8 +182,9 @@ def test_nodes_are_awaited_from_their_start_to_their_last_word(monkeypatch: pyte
         now[0] = second
         return list(guests.given_up())
 
-    state = {"event": "state", "who": node}
-    asks, boots = {"event": "asks", "who": "bootstrap"}, {**state, "state": "boots from its medium"}
+    state: dict[str, object] = {"event": "state", "who": node}
+    asks: dict[str, object] = {"event": "asks", "who": "bootstrap"}
+    boots = {**state, "state": "boots from its medium"}
     assert lost_at(80) == []
     assert lost_at(200, {}, asks) == []  # the bootstrap VM has said its first word
     assert lost_at(250, boots) == []
