@@ -78,7 +78,7 @@ def test_a_renamed_or_lost_lab_spec(host: LabHost, tmp_path: Path) -> None:
 
     lost = without_spec(host, tmp_path, None)
     for arguments, told in (
-        ((), "This inventory describes no lab"),
+        ((), "make teardown NAME=..."),
         (("--extra-vars", '{"teardown_lab": "../rehearsal"}'), "cannot be the name of a lab"),
         (("--extra-vars", "teardown_lab="), "cannot be the name of a lab"),
         ((*BY_NAME, "--extra-vars", "teardown_scope=cluster"), "teardown_scope=cluster needs lab_spec"),
