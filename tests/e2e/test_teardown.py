@@ -141,5 +141,5 @@ def test_what_is_there_without_libvirt_goes_and_the_rest_with_it(host: LabHost, 
     assert went_well(completed), ending(completed.stdout)
     host.run("! ls /etc/libvirt/qemu/*.xml /etc/libvirt/qemu/networks/*.xml /etc/libvirt/storage/*.xml")
     host.run("! ls -d /var/lib/libvirt/images/* && ! ls -d /var/lib/nometal && ! ls -d /etc/libvirt/hooks/nometal.d")
-    host.run("! ip -brief link | grep nm- && ! pgrep -f nometal-rehearsal")
+    host.run("! ip -brief link | grep nm- && ! pgrep dnsmasq")
     assert went_well(run_playbook("teardown", inventory, *BY_NAME), changed="0")
