@@ -36,6 +36,7 @@ NOT_ASKED = {
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",
     "rehearsal": "leaves the lab as it was",
+    "router_advertisements": "refuses only what host_memory refuses",
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
