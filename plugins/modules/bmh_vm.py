@@ -18,7 +18,7 @@ description:
   - A VM's metadata in libvirt name its owner. One without, or with another owner, is never touched and cannot be
     adopted.
   - A VM that somebody has undefined is made again around its disks, as long as their files show for which VM they were
-    made. On a file system without extended attributes they do not, and then such disks are refused.
+    made. That is an extended attribute, or a file beside the disk where the file system has none.
   - Disks are thin. They grow, those of running VMs while they run, and never shrink. One that is no longer declared is
     taken out of its VM and kept in the pool. Disks are destroyed with O(state=absent), O(exclusive) and O(recreate)
     only.
@@ -200,7 +200,8 @@ options:
   recreate:
     description:
       - Whether a disk that cannot become as declared is destroyed and made anew, with nothing in it. Such a disk is
-        larger than declared, or has another format. It is refused for a running VM.
+        larger than declared, or has another format. It is refused for a running VM, and if
+        others depend on the disk.
       - Of role node_vms, this is C(node_vms_recreate).
     type: bool
     default: false
@@ -215,7 +216,9 @@ options:
     description:
       - Whether the VMs are to be there, or gone. V(absent) powers them off, and removes them with their NVRAM, their
         TPM's state, all disks that were made for them, their logs and what libvirt has left of runs that
-        ended with the host's own; and nothing else. A disk that another VM uses by now is refused.
+        ended with the host's own; and nothing else.
+      - Nothing is removed if another VM uses one of the disks by now, or if an image is based on one, whether a VM has
+        that image or it merely lies in a storage pool. An image that cannot be read counts as based on it.
     type: str
     choices: [present, absent]
     default: present
@@ -341,6 +344,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, destroyed, plan
@@ -452,6 +456,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
                 seen.update(former=opened.former(), pending=opened.pending())
                 yield opened
                 opened.finish()
+                seen["warnings"] += removal.warnings(opened.kept)
         except NotThereYetError:
             refuse(declared, check_mode=check_mode)
             raise

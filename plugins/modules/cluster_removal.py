@@ -14,7 +14,8 @@ description:
     installer's directory with its temporary files, which hold secrets.
   - The nodes' VMs stay. They are switched off, with blank disks, an empty drive, no boot override and new firmware
     variables, so that the next installation finds them as the first did. Only VMs that M(nometal.ipi.bmh_vm) made for
-    the lab are touched, and only disks that it made for them.
+    the lab are touched, and only disks that it made for them. Nothing is removed while VMs or images of others depend
+    on one of these disks, or on an image of the bootstrap VM.
   - The bootstrap VM is known by the infraID that the installer has noted. Without these notes it is known by its name
     and by the bridges into which it is plugged. What may as well be another lab's is not removed; the module says so.
 author:
@@ -93,6 +94,14 @@ vms:
   type: list
   elements: str
   sample: [demo-x7k2p-bootstrap]
+kept:
+  description:
+    - What others have in the directories of the installation or of the bootstrap VM, which stays, each with the reason.
+    - Empty with O(state=tidied).
+  returned: success
+  type: list
+  elements: str
+  sample: ["/var/lib/nometal/install/demo/notes.txt (not made by nometal.ipi)"]
 """
 
 from contextlib import contextmanager
@@ -102,7 +111,7 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place, place_of
@@ -137,16 +146,19 @@ def lab_from(params: dict[str, Any]) -> Lab:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     lab = lab_from(params)
     vms: list[str] = []
+    kept: list[str] = []
 
     @contextmanager
     def removal() -> Iterator[RemovalPort]:
         with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
             port = RemovalPort(connection, lab)
+            port.refuse_users()
             if not check_mode:
                 port.end_installer()
             yield port
             port.finish()
             vms.extend(port.bootstrap_vms)
+            kept.extend(port.kept or port.stays())
 
     @contextmanager
     def tidying_up() -> Iterator[TidyingPort]:
@@ -161,7 +173,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         result = chosen[params["state"]].run(None, check_mode=check_mode)
     except NotThereYetError:  # nor was anything ever installed
         result = {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
-    return {**result, "vms": vms}
+    return {**result, "vms": vms, "kept": kept}
 
 
 @contextmanager
@@ -184,7 +196,7 @@ def connected(place: Place, uri: str) -> Iterator[Any]:
         with connect(uri) as connection:
             yield connection
     except NotThereYetError as error:
-        if not place.directory.exists():
+        if not place.is_in_use:
             raise
         raise OperatorError(
             f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to it."
@@ -194,7 +206,10 @@ def connected(place: Place, uri: str) -> Iterator[Any]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -69,16 +69,18 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import registration, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import (
-    networks_in_use,
-    things_of_labs,
-    volumes_in_use,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import volumes_in_use
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import made_by
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import networks_in_use, things_of_labs
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish import layout
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.media_files import is_medium
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 ARGUMENTS = {
@@ -90,7 +92,8 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any]) -> dict[str, Any]:
-    registered, bmcs = (directories(Path(params["home"]) / name) for name in ("labs", "bmc"))
+    home = Path(params["home"])
+    registered, bmcs = directories(home / "labs", registration.KNOWN), directories(home / "bmc", layout.KNOWN)
     in_libvirt, in_use = asked_of_libvirt(params)
     others: dict[str, list[str]] = defaultdict(list)
     for things in (registered, bmcs, in_libvirt):
@@ -100,17 +103,20 @@ def run(params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": False, "registered": sorted(registered), "others": dict(others), "in_use": in_use}
 
 
-def directories(of_labs: Path) -> dict[str, list[str]]:
+def directories(of_labs: Path, known: Iterable[str]) -> dict[str, list[str]]:
+    """One in which only somebody else has something is no lab's."""
     found = of_labs.iterdir() if of_labs.is_dir() else ()
-    return {path.name: [str(path)] for path in found if path.is_dir()}
+    return {path.name: [str(path)] for path in found if removal.has_known(path, known)}
 
 
 def asked_of_libvirt(params: dict[str, Any]) -> tuple[Mapping[str, list[str]], list[str]]:
     try:
         with connect(params["libvirt_uri"]) as connection:
-            pools = [pool for pool in connection.listAllStoragePools() if pool.UUIDString() == params["pool_uuid"]]
-            volumes = [use for pool in pools for use in volumes_in_use(connection, pool, params["lab"])]
-            return things_of_labs(connection), [*volumes, *networks_in_use(connection, params["lab"])]
+            lab = params["lab"]
+            kinds = {Identity(lab).uuid_of("media-pool"): is_medium, params["pool_uuid"]: made_by(lab)}
+            pools = [(pool, kinds.get(pool.UUIDString())) for pool in connection.listAllStoragePools()]
+            volumes = [use for pool, ours in pools if ours for use in volumes_in_use(connection, pool, lab, ours)]
+            return things_of_labs(connection), [*volumes, *networks_in_use(connection, lab)]
     except NotThereYetError:  # nor has anybody anything in it
         return {}, []
 

@@ -207,15 +207,55 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHos
     assert changes(host, before) == ""
 
 
+HOMES = ("/var/lib/nometal", "/var/cache/nometal", "/opt/nometal", "/opt/nometal/bmc", "/run/nometal")
+LABS_OWN = ("labs", "labs/rehearsal", "bmc", "bmc/rehearsal", "bmc/rehearsal/tls")
+POOL, MEDIA = "/srv/alice/labs", "/var/lib/libvirt/images/nometal-rehearsal-media"
+INTRUDERS = """
+mkdir /srv/alice/bound {pool}/bound {pool}/memory
+mount --bind /srv/alice/bound {pool}/bound && mount -t tmpfs tmpfs {pool}/memory
+touch {canaries}
+qemu-img create -q -f qcow2 -b {base} -F qcow2 /srv/mine/first.qcow2
+qemu-img create -q -f qcow2 -b first.qcow2 -F qcow2 /srv/mine/second.qcow2
+"""
+
+
 def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
-    """A pool, a VM and a network of somebody, a bridge that needs no forwarding, and libvirt that somebody uses."""
+    """What others have in libvirt and in every directory: mounts, images, a bridge that needs no forwarding."""
     host.run("ip link add theirs type bridge && ip link set theirs up")
     host.run("mkdir -p /srv/mine && virsh pool-define-as mine dir --target /srv/mine && virsh pool-start mine")
     stranger.define_vm(host)
+    host.run(f"mkdir -p {POOL} {' '.join(HOMES)} && chown -R 1234:2345 /srv/alice && chmod 1751 {POOL}")
+    host.run(f"touch {' '.join(f'{home}/canary' for home in HOMES)}")
     before = snapshot.take(host)
-    inventory = checkout.inventory(host, tmp_path)
-    assert went_well(run_playbook("site", inventory))
-    assert went_well(run_playbook("teardown", inventory))
+    inventory = checkout.inventory(host, tmp_path, storage_pool={"path": POOL})
+    done = run_playbook("site", inventory)
+    assert went_well(done), ending(done.stdout)
+
+    places = [*(f"/var/lib/nometal/{name}" for name in LABS_OWN), POOL, f"{POOL}/bound", f"{POOL}/memory", MEDIA]
+    canaries = [f"{place}/canary" for place in places]
+    base = f"{POOL}/rehearsal-worker-0-0.qcow2"
+    host.run(INTRUDERS.format(pool=POOL, canaries=" ".join(canaries), base=base))
+    disk = "<disk type='file'><driver type='qcow2'/><source file='/srv/mine/second.qcow2'/><target dev='vda'/></disk>"
+    host.run(["virsh", "define", "/dev/stdin"], input=stranger.VM.format(name="based", devices=disk))
+    made = snapshot.take(host)
+    refused = run_playbook("teardown", inventory)
+    assert refused.returncode != 0
+    assert "is the base of /srv/mine/second.qcow2, a disk of VM based (no lab)" in refused.stdout
+    assert "is the base of /srv/mine/first.qcow2, an image in pool mine that no VM has" not in refused.stdout
+    assert changes(host, made) == ""
+
+    host.run("virsh undefine based && rm /srv/mine/*.qcow2")
+    removed = run_playbook("teardown", inventory)
+    assert went_well(removed), ending(removed.stdout)
+    again = run_playbook("teardown", inventory)
+    assert went_well(again, changed="0"), ending(again.stdout)
+    for name in ("canary", "bound", "memory"):
+        assert f"Left in place: {POOL}/{name} (" in removed.stdout
+    for place in ("/var/lib/nometal", "/opt/nometal/bmc"):
+        assert f"Left in place: {place}/canary (not made by nometal.ipi)" in again.stdout
+    assert host.run(f"ls {' '.join(canaries)}").stdout.split() == sorted(canaries)
+    host.run(f"rm {' '.join(canaries)} && umount {POOL}/bound {POOL}/memory && rmdir {POOL}/* /srv/alice/bound {MEDIA}")
+    host.run(f"cd /var/lib/nometal && rmdir {' '.join(reversed(LABS_OWN))}")
     assert changes(host, before) == ""
 
 

@@ -24,7 +24,7 @@ UMASK = 0o022  # for programs that make files for others to read
 def write_whole(path: Path, text: str, mode: int) -> None:
     """Never half a file: it is made beside its place, where it also gets the label that SELinux gives files there."""
     make_directory(path.parent)
-    draft = _draft_of(path)
+    draft = draft_of(path)
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
@@ -84,7 +84,7 @@ def text_of(path: Path) -> str | None:
 
 
 def remove(path: Path) -> None:
-    for file in (path, _draft_of(path)):
+    for file in (path, draft_of(path)):
         with suppress(FileNotFoundError):
             file.unlink()
 
@@ -94,5 +94,5 @@ def remove_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def _draft_of(path: Path) -> Path:
+def draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import made_for
 
 try:
     import libvirt
@@ -56,19 +55,6 @@ def users(connection: Any, owner: str | None) -> list[User]:
     return sorted((user for user in found if owner is None or user.owner != owner), key=lambda user: user.name)
 
 
-def volumes_in_use(connection: Any, pool: Any, owner: str | None) -> Iterator[str]:
-    """Of a pool: by VMs of others. And what was made for VMs of others, which can be made again around their disks."""
-    name, directory = pool.name(), xml.parsed(pool.XMLDesc()).findtext("target/path", default="")
-    used = [(user, volume) for user in users(connection, owner) for volume in user.has_volumes(name, directory)]
-    yield from sorted(f"volume {volume} of pool {name} is a disk of {user}" for user, volume in used)
-    if owner is None:
-        return
-    for volume in sorted(_files_in(directory) - {volume for _user, volume in used}):
-        maker, _space, uuid = made_for(f"{directory}/{volume}").partition(" ")
-        if maker not in ("", owner):
-            yield f"volume {volume} of pool {name} was made for a VM of lab {maker}, {uuid}"
-
-
 def networks_in_use(connection: Any, owner: str) -> Iterator[str]:
     others = users(connection, owner)
     for name, (whose, bridge) in _networks(connection).items():
@@ -104,7 +90,3 @@ def _networks(connection: Any) -> dict[str, tuple[str | None, str]]:
         text = network.XMLDesc(libvirt.VIR_NETWORK_XML_INACTIVE if network.isPersistent() else 0)
         found[network.name()] = (network_xml.owner_of(text), network_xml.definition_of(text).bridge)
     return found
-
-
-def _files_in(directory: str) -> set[str]:
-    return {path.name for path in Path(directory).iterdir()} if Path(directory).is_dir() else set()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class Release:
         command = [*pip, *recipe.pip_arguments, "--requirement", "/dev/stdin"]
         environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
         _run(command, text=recipe.requirements, environment=environment, hint=PIP_HINT)
-        shutil.rmtree(cache, ignore_errors=True)
+        removal.discard(cache)
 
     def _install_package(self, recipe: Recipe) -> None:
         where = _run([self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, firmware, vm_host
 
 try:
@@ -133,9 +133,8 @@ def remove(connection: Any, name: str) -> None:
     """In any state, also of a rehearsal that was killed."""
     _remove_domain(connection, name)
     _remove_pool(connection, name)
-    shutil.rmtree(POOLS / name, ignore_errors=True)
-    with suppress(OSError):  # the installer's own are in there too, or there never was one
-        POOLS.rmdir()
+    removal.remove_known(POOLS / name, [f"{name}-*"])
+    files.remove_empty(POOLS)  # unless the installer's own are in there
     for log in (LOGS / f"{name}-serial0.log", LOGS / f"{name}.log"):
         log.unlink(missing_ok=True)
 

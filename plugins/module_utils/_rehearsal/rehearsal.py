@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import time
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     causes,
     evidence,
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
 
 RUNS = Path("/run/nometal/rehearsal")
+KNOWN = ("lock", "events.jsonl", "jobs")
+"""What there is in a lab's directory of runs."""
 LABS = Path("/var/lib/nometal/labs")
 ENDING_SECONDS, PLAYING_SECONDS = 60, 1200
 
@@ -205,12 +206,12 @@ def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) 
     """What a killed rehearsal has left, and what others have left behind that watched it."""
     scene = stage.Stage(lab, places, connection)
     running = RUNS / lab.name
-    if not scene.is_dirty and not running.exists():
+    if not scene.is_dirty and not removal.has_known(running, KNOWN):
         return []
     if not check_mode:
         with alone(lab.name, end_other=True):
             scene.as_noted.clear()
-        shutil.rmtree(running, ignore_errors=True)
+        removal.remove_known(running, KNOWN)
         files.remove_empty(RUNS)
         files.remove_empty(RUNS.parent)
     return [f"clear {lab.name}"]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -16,7 +15,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     bootstrap_vm,
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
 FIRST_WORD_SECONDS = 90
 LOOKS, SETTLE_SECONDS = 2, 0.5
 """What BMCs were told just before the bootstrap VM went may take a moment."""
+KNOWN = ("nvram", ".journal.json.new")
+"""What a rehearsal keeps of a lab, beside its journal."""
 NODE_STAGES = 5
 """Each of which may take as long as the script says."""
 STARTS = ("boots from its medium", "boots from its disk")
@@ -128,9 +129,8 @@ class Stage:
             time.sleep(SETTLE_SECONDS)
         for network in self._lab.networks:
             leases.release(self._connection, network["name"], macs)
-        shutil.rmtree(self._home, ignore_errors=True)
-        with suppress(OSError):  # other labs have theirs there
-            self._home.parent.rmdir()
+        removal.remove_known(self._home, KNOWN, self._journal.name)
+        files.remove_empty(self._home.parent)  # unless other labs have theirs there
 
     def _clear_node(self, vm: NodeVm) -> None:
         if vm.running:

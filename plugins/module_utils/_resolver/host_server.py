@@ -32,6 +32,8 @@ STATE = Path("/run/nometal-resolver")
 SERVERS = STATE / "servers"
 APPLIED = STATE / "applied"  # what of it the running dnsmasq has read
 PID = STATE / "pid"
+KNOWN = ("lock", "servers", "applied", "pid")
+"""All that is in there."""
 ADDRESS = "127.78.77.53"
 LINE = f"nameserver {ADDRESS} # nometal.ipi: asks the labs for their names, and the servers below for all others\n"
 DNSMASQ = (

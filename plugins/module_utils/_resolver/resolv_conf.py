@@ -7,12 +7,11 @@ import errno
 import inspect
 import os
 import re
-import shutil
 import socket
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver import host_server
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
@@ -74,7 +73,7 @@ class ResolvConf:
         files.remove(_file(lab))
         self.apply(lab, anew=False)
         if not host_server.labs():
-            shutil.rmtree(host_server.STATE, ignore_errors=True)
+            removal.remove_known(host_server.STATE, host_server.KNOWN)
             ENTRY.remove()
             files.remove_empty(host_server.LABS)
             files.remove_empty(host_server.LABS.parent)
@@ -95,7 +94,11 @@ def _program() -> str:
 
 def _remains() -> bool:
     text = host_server.read_resolv_conf()
-    return bool(ENTRY.read() or host_server.STATE.exists() or host_server.without_line(text) != text)
+    return bool(
+        ENTRY.read()
+        or removal.has_known(host_server.STATE, host_server.KNOWN)
+        or host_server.without_line(text) != text
+    )
 
 
 def _refuse_unusable_resolv_conf() -> None:

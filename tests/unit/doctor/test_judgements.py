@@ -82,8 +82,10 @@ def storage_of(
     )
 
 
-def pool_directory(kind: str, entries: int = 0, pools: tuple[str, ...] = ()) -> storage.PoolDirectory:
-    return storage.PoolDirectory(kind, entries, pools)
+def pool_directory(
+    kind: str, entries: int = 0, pools: tuple[str, ...] = (), leads_to: str = ""
+) -> storage.FoundDirectory:
+    return storage.FoundDirectory(kind, entries, pools, leads_to)
 
 
 def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Subnets:
@@ -198,6 +200,13 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ),
     ("pool_directory", pool_directory(storage.DIRECTORY, 1), REHEARSAL, "blocker", "holds 1 entry that is not"),
     ("pool_directory", pool_directory(storage.LINK), REHEARSAL, "blocker", "is a symbolic link Remove it"),
+    (
+        "pool_directory",
+        pool_directory(storage.DIRECTORY, leads_to="/etc/labs"),
+        REHEARSAL,
+        "blocker",
+        "lab_spec.storage_pool.path is /etc/labs, in /etc, which is of the system; one elsewhere is right",
+    ),
     ("pool_directory", pool_directory(storage.OTHER), REHEARSAL, "blocker", "is no directory Remove it"),
     ("pool_space", storage_of(500, 500), INSTALL, "ok", "108.0 GiB needed now, 360.0 GiB in full"),
     ("pool_space", storage_of(375, 375, shared=True), INSTALL, "warning", "bootstrap VM"),

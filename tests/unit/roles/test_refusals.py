@@ -35,6 +35,7 @@ NOT_ASKED = {
     "install_bundle": "only looks",
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",
+    "router_advertisements": "refuses nothing",
     "rehearsal": "leaves the lab as it was",
     "router_advertisements": "refuses only what host_memory refuses",
 }
