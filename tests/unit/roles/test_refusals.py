@@ -37,7 +37,6 @@ NOT_ASKED = {
     "libvirt_service": "refuses nothing",
     "router_advertisements": "refuses nothing",
     "rehearsal": "leaves the lab as it was",
-    "router_advertisements": "refuses only what host_memory refuses",
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
