@@ -79,7 +79,7 @@ class ActionModule(ActionBase):
         if held and held["stage"] != arguments["stage"]:
             return {"changed": False, "outcome": "kept", "msg": f"{held['stage']} keeps it until its end."}
         found = self._asked({**arguments, "_ask": {"run": asdict(run)}}, known)
-        return found if found.get("failed") or self._task.check_mode else {**found, "ansible_facts": {FACT: {}}}
+        return found if found.get("failed") else {**found, "ansible_facts": {FACT: {}}}
 
     def _taken(
         self, arguments: dict[str, Any], run: Controller, held: dict[str, Any], known: dict[str, Any]
@@ -91,15 +91,15 @@ class ActionModule(ActionBase):
         told = {key: value for key, value in found.items() if key not in PRIVATE}
         words = {**found, "lab": arguments["lab"], "host": known["inventory_hostname"]}
         if found["outcome"] in (HELD, WAITING):
-            text = HELD_BY_ANOTHER.format(**words)
-            return {**told, "warnings": [text]} if self._task.check_mode else {**told, "failed": True, "msg": text}
-        if found["outcome"] == TAKEN and "holder" in found:
+            told["msg"] = HELD_BY_ANOTHER.format(**words)
+            if not self._task.check_mode:
+                return {**told, "failed": True}
+            told["warnings"] = [told["msg"]]
+        elif found["outcome"] == TAKEN and "holder" in found:
             told["warnings"] = [TAKEN_OVER.format(**words)]
-        if not self._task.check_mode:
-            stage = held.get("stage", arguments["stage"])
-            fact = {"lab": arguments["lab"], "run": asdict(run), "stage": stage, "renewed": time.monotonic()}
-            told["ansible_facts"] = {FACT: fact}
-        return told
+        stage = held.get("stage", arguments["stage"])
+        fact = {"lab": arguments["lab"], "run": asdict(run), "stage": stage, "renewed": time.monotonic()}
+        return {**told, "ansible_facts": {FACT: fact}}
 
     def _decided(self, arguments: dict[str, Any], run: Controller, known: dict[str, Any]) -> dict[str, Any]:
         """What the host says once it is known whether another run is still there."""

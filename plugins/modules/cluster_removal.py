@@ -104,14 +104,14 @@ kept:
   sample: ["/var/lib/nometal/install/demo/notes.txt (not made by nometal.ipi)"]
 """
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, labs, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place, place_of
@@ -150,7 +150,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
     @contextmanager
     def removal() -> Iterator[RemovalPort]:
-        with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
+        with connection_or_files(lab, params) as connection, alone(lab.place, check_mode=check_mode):
             port = RemovalPort(connection, lab)
             port.refuse_users()
             if not check_mode:
@@ -188,6 +188,27 @@ def alone(place: Place, *, check_mode: bool) -> Iterator[None]:
     finally:
         for directory in (INSTALLS, INSTALLS.parent):
             files.remove_empty(directory)
+
+
+@contextmanager
+def connection_or_files(lab: Lab, params: dict[str, Any]) -> Iterator[Any]:
+    """None where libvirt cannot be asked and has nothing of the cluster's, by its own files: then files are all."""
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(connect(params["libvirt_uri"]))
+        except NotThereYetError as error:
+            place = lab.place
+            if not (place.directory.exists() or place.events.parent.exists()):
+                raise
+            left = labs.bootstraps_left(place.lab)
+            if left or not params["keep_nodes"]:
+                what = f"{', '.join(left)} of the cluster" if left else "the nodes"
+                raise OperatorError(
+                    f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
+                    "what of libvirt's belongs to the cluster."
+                ) from error
+            connection = None
+        yield connection
 
 
 @contextmanager

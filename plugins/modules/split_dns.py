@@ -41,8 +41,8 @@ options:
     description:
       - Bridge of the lab's network, by a name of letters, digits, C(_), C(.) and C(-), 15 characters at most.
       - As long as it is not there, the lab's servers are not asked.
+      - Required with O(state=present). What is removed is known by O(owner).
     type: str
-    required: true
   domains:
     description:
       - Domains of the lab, and reverse zones if they are not those of O(subnets). All names below are its own.
@@ -120,7 +120,6 @@ from typing import TYPE_CHECKING
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver import lookup
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import choose, measure
@@ -147,7 +146,7 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "owner": {"type": "str", "required": True},
-    "link": {"type": "str", "required": True},
+    "link": {"type": "str"},
     "domains": {"type": "list", "elements": "str", "default": []},
     "subnets": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "str", "default": []},
@@ -162,11 +161,11 @@ MEANS: dict[str, Means] = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    """All that is wrong is said at once. To remove a lab, only its name and its link are needed."""
+    """All that is wrong is said at once. To remove a lab, only its name is needed."""
     problems: list[str] = []
     present = params["state"] == "present"
     _sound(owner, [params["owner"]], problems)
-    _sound(link, [params["link"]], problems)
+    _sound(link, [params["link"]] if params["link"] is not None else [], problems)
     domains = _sound(domain, params["domains"] if present else [], problems)
     zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
     servers = _sound(server, params["servers"] if present else [], problems)
@@ -177,7 +176,7 @@ def lab_from(params: dict[str, Any]) -> Lab:
         raise OperatorError("\n".join(problems))
     return Lab(
         owner=params["owner"],
-        link=params["link"],
+        link=params["link"] or "",
         domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
         servers=tuple(dict.fromkeys(servers)),
         names=tuple(dict.fromkeys(names)),
@@ -236,11 +235,11 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS, required_if=[("state", "present", ["link"])], supports_check_mode=True
+    )
     with operator_errors(module):
-        with one_at_a_time("split_dns", check_mode=module.check_mode):
-            result = run(module.params, check_mode=module.check_mode)
-        module.exit_json(**result)
+        module.exit_json(**run(module.params, check_mode=module.check_mode))
 
 
 if __name__ == "__main__":

@@ -116,11 +116,11 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
     assert time.monotonic() - started < 60
     assert secrets_in(foreseen.stdout + done.stdout + again.stdout) == []
 
-    refused = lab.with_smaller_disks("doctor", "-e", "node_vms_recreate=true")
+    refused = lab.with_one_node_less("doctor", "-e", "node_vms_exclusive=true")
     assert refused.returncode != 0
     told = " ".join(refused.stdout.split())
-    assert "this would be destroyed: disk lab-master-0-0.qcow2 of VM lab-master-0" in told
-    assert f"Lab lab has a cluster on this host (installed, {assets})" in told
+    assert "this would be destroyed: VM lab-control-plane-2 with its disks. Lab lab has a cluster" in told
+    assert f"on this host (installed, {assets})" in told
     assert "-e node_vms_destroy_cluster_nodes=true" in told
 
     removed = lab.remove_cluster()

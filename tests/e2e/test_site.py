@@ -144,6 +144,17 @@ def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
         host, tmp_path, name="other", machine_network={"cidr": "192.168.127.0/24", "bridge": "othermetal"}
     )
     assert went_well(run_playbook("site", first))
+    made = snapshot.take(host)
+    for name, storage, key in (
+        ("rehearsal-media", {}, "lab_spec.name"),
+        ("inside", {"path": "/var/lib/libvirt/images/nometal-rehearsal/inside"}, "lab_spec.storage_pool.path"),
+    ):
+        network = {"cidr": "192.168.127.0/24", "bridge": "othermetal"}
+        clash = checkout.inventory(host, tmp_path, name=name, machine_network=network, storage_pool=storage)
+        refused = run_playbook("site", clash)
+        assert refused.returncode != 0
+        assert f"Change {key}, or remove lab rehearsal first." in refused.stdout
+    assert changes(host, made) == ""
     assert went_well(run_playbook("site", second))
     assert went_well(run_playbook("teardown", first))
     assert pools(host) == pools_of("other")

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host.labs import record_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import (
     Claim,
     claims,
@@ -51,9 +50,8 @@ def measure_labs(needs: Needs) -> Labs:
 
 def _claims_of(lab: str) -> tuple[Claim, ...]:
     try:
-        model: dict[str, Any] = json.loads((LABS / lab / "lab.json").read_text(encoding="utf-8"))
-        return claims(model)
-    except (OSError, ValueError, KeyError, TypeError):  # made before labs were recorded, or by roles alone
+        return claims(dict(record_of(LABS.parent, lab).model))
+    except (ValueError, KeyError, TypeError):  # made before labs were recorded, or by roles alone
         return claims_of_name(lab)
 
 

@@ -62,16 +62,12 @@ def admitted(lab: Lab) -> list[Rule]:
         rule
         for bridge in lab.plain_bridges
         for address in lab.addresses
+        # On a LAN that is shared, only those with addresses of the lab.
+        for source in [address.cidr if lab.shares_lan else ""]
         for rule in _admitted_to(
-            _from_lan(Rule("accept", address.family, bridge, destination=address.gateway), lab), lab
+            Rule("accept", address.family, bridge, source=source, destination=address.gateway), lab
         )
     ]
-
-
-def _from_lan(whom: Rule, lab: Lab) -> Rule:
-    """On a LAN that is shared, only those with addresses of the lab."""
-    [cidr] = [address.cidr for address in lab.addresses if address.gateway == whom.destination]
-    return replace(whom, source=cidr) if lab.shares_lan else whom
 
 
 def _admitted_to(whom: Rule, lab: Lab) -> Iterator[Rule]:

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_file_of, pid_of, run
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import lists_interfaces
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import (
+    lists_interfaces,
+    missing_bindings,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 if TYPE_CHECKING:
@@ -179,7 +182,7 @@ def _stale_daemons() -> frozenset[str]:
 
 def _lacks_driver() -> bool:
     installed = any(any(Path("/usr").glob(directory + INTERFACE_DRIVER)) for directory in ("lib*/", "lib/*/"))
-    return installed and _answers() and not lists_interfaces("qemu:///system")
+    return installed and not missing_bindings() and _answers() and not lists_interfaces("qemu:///system")
 
 
 def _wait_for(condition: Callable[[], bool], complaint: str) -> None:

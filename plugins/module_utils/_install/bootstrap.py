@@ -39,10 +39,14 @@ def all_named(connection: Any) -> list[Named]:
 
 
 def domains(connection: Any) -> list[str]:
+    if connection is None:
+        return []
     return sorted(name for domain in connection.listAllDomains() if (name := domain.name()).endswith(SUFFIX))
 
 
 def pools(connection: Any) -> list[str]:
+    if connection is None:
+        return []
     return sorted(name for pool in connection.listAllStoragePools() if (name := pool.name()).endswith(SUFFIX))
 
 

@@ -75,7 +75,7 @@ class Remains:
 def names(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
     """Of its bootstrap VM: by the installer's notes, or else by what only this lab's can be called."""
     noted = infra.ids_of(place)
-    if noted:
+    if noted or connection is None:
         return sorted(map(infra.bootstrap_of, noted))
     others = [Place(path.name) for path in _directories(INSTALLS) if path.name != place.lab]
     labs = {*(other.lab for other in others), *(path.name for path in _directories(LABS)), *things_of_labs(connection)}
@@ -115,7 +115,7 @@ def plan(current: Remains | None, _desired: None = None) -> Sequence[Step]:
 
 
 class RemovalPort:
-    """One lab's installation on its host."""
+    """One lab's installation on its host. Without a connection to libvirt, what is in files is all that there is."""
 
     def __init__(self, connection: Any, lab: Lab, *, records: bool = True) -> None:
         """Records: all that the host keeps of the installation, bundles included, not only what the installer made."""
@@ -157,7 +157,7 @@ class RemovalPort:
         return Remains(
             running=self._was_running or run.read(lab.place).running,
             leftovers=left,
-            nodes=self._nodes.look(),
+            nodes=self._nodes.look() if self._connection else (),
             files=tuple(str(path) for path in self._paths if self._is_left(path)),
             apparmor_rule=self._records and apparmor.is_allowed(lab.place),
         )

@@ -46,26 +46,33 @@ def lost_of(network: Definition) -> tuple[str, ...]:
     """Chains in which rules of a running network are missing; none where the packet filter cannot be read."""
     if network.forward == "open":
         return ()
-    lost: list[str] = []
-    for version in dict.fromkeys(ipaddress.ip_interface(address).version for address in network.addresses):
-        table = _output_of("nft", "list", "table", *NFT_TABLES[version].split())
-        if table and not lost_in_nft(table, network, version):
-            continue
-        saved = _output_of(f"{IPTABLES[version]}-save")
-        if saved is not None and HIDDEN not in saved:
-            lost += lost_in_iptables(saved, network, version)
-    return tuple(lost)
+    versions = dict.fromkeys(ipaddress.ip_interface(address).version for address in network.addresses)
+    return tuple(chain for version in versions for chain in _lost_of_version(network, version))
+
+
+def _lost_of_version(network: Definition, version: int) -> list[str]:
+    """By whichever of the two libvirt writes its rules."""
+    table, saved = _nft_table(version), _iptables(version)
+    in_nft = lost_in_nft(table, network, version) if table else [f"nft {NFT_TABLES[version]}"]
+    if saved is None:
+        return in_nft if _output_of("nft", "list", "tables") is not None else []
+    in_iptables = [] if HIDDEN in saved else lost_in_iptables(saved, network, version)
+    return (in_nft if table else in_iptables) if in_nft and in_iptables else []
 
 
 def has_chains() -> bool:
     """Whether libvirt's own chains are there, without which it starts no network."""
-    saved = _output_of("iptables-save")
-    return (
-        saved is None
-        or HIDDEN in saved
-        or ":LIBVIRT_FWO " in saved
-        or bool(_output_of("nft", "list", "table", *NFT_TABLES[4].split()))
-    )
+    saved = _iptables(4)
+    in_iptables = saved is not None and (HIDDEN in saved or ":LIBVIRT_FWO " in saved)
+    return in_iptables or bool(_nft_table(4))
+
+
+def _nft_table(version: int) -> str | None:
+    return _output_of("nft", "list", "table", *NFT_TABLES[version].split())
+
+
+def _iptables(version: int) -> str | None:
+    return _output_of(f"{IPTABLES[version]}-save")
 
 
 def lost_in_iptables(saved: str, network: Definition, version: int) -> list[str]:
@@ -107,9 +114,9 @@ def lost_in_nft(table: str, network: Definition, version: int) -> list[str]:
     needed += [("forward", f"jump {chain}") for chain in NFT_CHAINS]
     for subnet in _translated(network, version):
         needed += [("guest_nat", f"saddr {subnet} ")]
-    missing = [f"{NFT_TABLES[version]} {chain}" for chain, text in needed if text not in chains.get(chain, "")]
+    missing = [f"nft {NFT_TABLES[version]} {chain}" for chain, text in needed if text not in chains.get(chain, "")]
     if _translated(network, version) and not re.search(r"\b(masquerade|snat)\b", chains.get("guest_nat", "")):
-        missing.append(f"{NFT_TABLES[version]} guest_nat")
+        missing.append(f"nft {NFT_TABLES[version]} guest_nat")
     return list(dict.fromkeys(missing))
 
 

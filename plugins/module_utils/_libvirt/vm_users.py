@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import owner_of_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml
 
@@ -21,8 +21,6 @@ except ImportError:  # connect() has said so by the time that anything here runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-POOL_PREFIX = Identity("").prefix
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,10 @@ class User:
         named = {source.get("volume", "") for source in sources if source.get("pool") == pool}
         return {str(file.relative_to(below)) for file in files if below in file.parents} | named
 
+    def bridges(self) -> set[str]:
+        sources = (source for root in self.roots for source in root.iterfind("devices/interface/source[@bridge]"))
+        return {source.get("bridge") for source in sources}
+
     def is_plugged_into(self, network: str, bridge: str) -> bool:
         sources = [source for root in self.roots for source in root.iterfind("devices/interface/source")]
         return any(source.get("network") == network or source.get("bridge", "") == bridge != "" for source in sources)
@@ -63,6 +65,13 @@ def networks_in_use(connection: Any, owner: str) -> Iterator[str]:
                 yield f"{user} is plugged into network {name}"
 
 
+def bridges_of(connection: Any, owner: str) -> set[str]:
+    """Of the lab's networks, and those into which its VMs are plugged."""
+    own = {bridge for whose, bridge in _networks(connection).values() if whose == owner and bridge}
+    plugged = (user.bridges() for user in users(connection, None) if user.owner == owner)
+    return own.union(*plugged)
+
+
 def things_of_labs(connection: Any) -> Mapping[str, list[str]]:
     """By lab, what it has in libvirt. Pools carry no mark but their UUID, which follows from the lab's name."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -71,9 +80,7 @@ def things_of_labs(connection: Any) -> Mapping[str, list[str]]:
     for name, (owner, _bridge) in _networks(connection).items():
         found[owner or ""].append(f"network {name}")
     for pool in connection.listAllStoragePools():
-        lab = pool.name()[len(POOL_PREFIX) :]
-        if pool.UUIDString() == Identity(lab).uuid_of("storage-pool"):
-            found[lab].append(f"pool {pool.name()}")
+        found[owner_of_pool(pool.name(), pool.UUIDString())].append(f"pool {pool.name()}")
     return {lab: sorted(things) for lab, things in found.items() if lab}
 
 

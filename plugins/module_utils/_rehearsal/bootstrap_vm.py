@@ -133,6 +133,10 @@ def remove(connection: Any, name: str) -> None:
     """In any state, also of a rehearsal that was killed."""
     _remove_domain(connection, name)
     _remove_pool(connection, name)
+    remove_files(name)
+
+
+def remove_files(name: str) -> None:
     removal.remove_known(POOLS / name, [f"{name}-*"])
     files.remove_empty(POOLS)  # unless the installer's own are in there
     for log in (LOGS / f"{name}-serial0.log", LOGS / f"{name}.log"):

@@ -23,6 +23,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     host_view,
     leases,
     node_vms,
+    waiting,
+    watching,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.redfish import BmcFailed, Redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm
@@ -32,10 +34,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms im
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import (
     Secrets,
     Surroundings,
+    boot_seconds,
     is_our_medium,
     script,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guest, Watch
 
 try:
     import libvirt
@@ -46,13 +50,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-FIRST_WORD_SECONDS = 90
 LOOKS, SETTLE_SECONDS = 2, 0.5
 """What BMCs were told just before the bootstrap VM went may take a moment."""
+JOURNAL = "journal.json"
 KNOWN = ("nvram", ".journal.json.new")
 """What a rehearsal keeps of a lab, beside its journal."""
-NODE_STAGES = 5
-"""Each of which may take as long as the script says."""
+AWAITED = ("boots from its medium", "looks around", "writes its disk", "boots from its disk")
+"""States of nodes in which the bootstrap VM waits for their word."""
+SILENCE_SECONDS = 60
+"""More than the bootstrap VM waits for any of its nodes: then it has something to say."""
 STARTS = ("boots from its medium", "boots from its disk")
 """States of nodes that have just been switched on; checks are called like them."""
 
@@ -69,12 +75,13 @@ class Places:
 class Stage:
     """One lab on its host, on which rehearsals are played."""
 
-    def __init__(self, lab: Lab, places: Places, connection: Any) -> None:
+    def __init__(self, lab: Lab, places: Places, connection: Any, patience: float = 1.0) -> None:
         self._lab = lab
+        self._patience = patience
         self._places = places
         self._connection = connection
         self._home = places.home / lab.name
-        self._journal = self._home / "journal.json"
+        self._journal = self._home / JOURNAL
         self._nvram = NvramKeeper(self._home / "nvram")
         self._begins: dict[Path, int] = {}
         """Where in the nodes' consoles this rehearsal begins: they hold earlier ones too."""
@@ -95,7 +102,7 @@ class Stage:
     @property
     def is_dirty(self) -> bool:
         """Whether an earlier rehearsal was killed."""
-        return self._journal.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
+        return self._home.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
 
     @property
     def as_noted(self) -> Stage:
@@ -109,9 +116,18 @@ class Stage:
     def _logs(self) -> dict[str, Path]:
         return {node["name"]: evidence.CONSOLES / f"{node['vm_name']}-console.log" for node in self._lab.nodes}
 
+    def guest(self, who: str) -> Guest:
+        """The bootstrap VM, or a node."""
+        if who == BOOTSTRAP:
+            return Guest(self._lab.bootstrap_domain, evidence.CONSOLES / f"{self._lab.bootstrap_domain}-serial0.log")
+        return Guest(self._lab.node(who)["vm_name"], self._logs()[who])
+
+    def last_words(self, who: str) -> str:
+        guest = self.guest(who)
+        return watching.last_words(guest, self._begins.get(guest.console, 0))
+
     def consoles(self, whose: set[str]) -> dict[str, list[str]]:
-        logs = self._logs()
-        logs[BOOTSTRAP] = evidence.CONSOLES / f"{self._lab.bootstrap_domain}-serial0.log"
+        logs = {**self._logs(), BOOTSTRAP: self.guest(BOOTSTRAP).console}
         told = {who: evidence.console(path, self._begins.get(path, 0)) for who, path in logs.items() if who in whose}
         return {who: lines for who, lines in told.items() if lines}
 
@@ -189,7 +205,8 @@ class Stage:
             return
         try:
             strangers = host_view.strangers(self._connection, self._lab)
-            told = script(self._lab, play, vm.macs, secrets, Surroundings(strangers, host_view.outside(self._lab)))
+            around = Surroundings(strangers, host_view.outside(self._lab))
+            told = script(self._lab, play, vm.macs, secrets, around, patience=self._patience)
             self._listen(line, story, diary, told, watch)
         finally:
             line.close()
@@ -215,18 +232,34 @@ class Stage:
         )
 
     def _listen(self, line: Line, story: Story, diary: Diary, told: dict[str, Any], watch: Callable[[], None]) -> None:
-        heard, watched = False, False
-        deadline = time.monotonic() + FIRST_WORD_SECONDS
-        for event in line.events(deadline + told["seconds"] * NODE_STAGES):
-            if not heard and not event and time.monotonic() > deadline:
-                return
-            heard = heard or bool(event)
+        """Guests of which nothing is heard are waited for as long as they do something, but not for ever."""
+        awaited = Watch(lambda guest: watching.signs(self._connection, guest))
+        awaited.begin(BOOTSTRAP, self.guest(BOOTSTRAP), waiting.limits(self._patience))
+        watched, began = False, time.monotonic()
+        silent_since, silence = began, told["seconds"] + SILENCE_SECONDS * self._patience
+        for event in line.events(began + waiting.LONGEST_SECONDS * self._patience):
+            silent_since = time.monotonic() if event else silent_since
+            self._await(event, awaited)
             if event.get("event") == "asks":
                 line.tell(told)
             self._note(event, story, diary, told["play"])
             watched = watched or self._watched(event, watch)
-            if story.finished or story.broken:
+            lost = awaited.given_up()
+            story.host.setdefault("lost", {}).update(lost)
+            if story.finished or story.broken or BOOTSTRAP in lost or time.monotonic() - silent_since > silence:
                 return
+            for who, why in lost.items():
+                line.tell({"lost": self._lab.node(who)["uuid"], "why": why})
+
+    def _await(self, event: dict[str, Any], awaited: Watch) -> None:
+        who = event.get("who", "")
+        if who:
+            awaited.end(BOOTSTRAP)
+        if event.get("event") == "state" and event["state"] in AWAITED and who != BOOTSTRAP:
+            limits = waiting.limits(self._patience, boot_seconds(self._lab))
+            awaited.begin(who, self.guest(who), limits)
+        elif event.get("event") == "state" or not event.get("ok", True):
+            awaited.end(who)
 
     def _note(self, event: dict[str, Any], story: Story, diary: Diary, play: str) -> None:
         story.add(event)

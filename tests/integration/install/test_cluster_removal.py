@@ -432,6 +432,17 @@ def test_without_libvirt_there_is_nothing_or_it_says_what_to_do(host: Host) -> N
     assert "lab" in host.refused("../demo")
 
 
+def test_without_libvirt_files_go_unless_they_tell_what_libvirt_still_has(host: Host) -> None:
+    nowhere = {"libvirt_uri": "qemu:///system?socket=/run/none", "keep_nodes": True}
+    host.install("demo", "demo-x7k2p")
+    name = host.leave("demo-x7k2p", layout="4.22")
+    assert f"Nothing was removed: {name} of the cluster" in host.refused("demo", **nowhere)
+    host.sh(f"virsh undefine --nvram {name}; virsh pool-destroy {name}; virsh pool-undefine {name}")
+    host.sh(f"mkdir -p {POOLS}/demo-yyyyy-bootstrap")  # of a cluster of that name, whosever it was
+    assert f"remove {INSTALLS}/demo" in host.remove("demo", **nowhere)
+    assert host.sh(f"ls {POOLS}").split() == ["demo-yyyyy-bootstrap"]
+
+
 def test_as_ansible_runs_it(host: Host) -> None:
     host.leave("demo-x7k2p")
     answer = run_beside(host.libvirtd, "cluster_removal", {"lab": "demo"})

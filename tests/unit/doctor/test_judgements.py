@@ -43,6 +43,7 @@ def other(
     return LibvirtNetwork(name, uuid, bridge, tuple(map(net, subnets)), active)
 
 
+RENAMED = dataclasses.replace(other("nometal-old", "192.168.126.0/24", bridge="nm-old"), owner="old")
 OWN_NETWORK = other("demo", "192.168.126.0/24", bridge="demo-m", uuid="u-net")
 BMC = Port("192.168.126.1", 8000, "tcp")
 REHEARSAL = Needs(
@@ -405,3 +406,20 @@ def test_every_check_is_judged_both_ways(check: str) -> None:
     statuses = {status for name, _, _, status, _ in CASES if name == check}
     assert "ok" in statuses
     assert statuses - {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "named"),
+    [
+        ("subnets", lambda: routed(networks_=(RENAMED,)), True),
+        ("subnets", lambda: routed(networks_=(other("theirs", "192.168.126.0/24"),)), False),
+        ("bridges", lambda: bridged(networks.Link("baremetal", True, ("nmb-old",)), networks_=(RENAMED,)), True),
+        ("bridges", lambda: bridged(networks_=(dataclasses.replace(RENAMED, bridge="baremetal"),)), True),
+        ("bridges", lambda: bridged(networks.Link("baremetal", True, ("nmb-b",)), networks_=(RENAMED,)), False),
+        ("bridges", lambda: bridged(networks_=(other(bridge="baremetal"),)), False),
+    ],
+)
+def test_a_lab_in_the_way_may_be_this_one_by_its_former_name(check: str, found: Any, named: bool) -> None:
+    verdict = JUDGES[check](found(), REHEARSAL)
+    assert verdict.status == "blocker"
+    assert ("make teardown NAME=old" in verdict.advice) == named

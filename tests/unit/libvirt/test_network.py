@@ -124,6 +124,7 @@ def test_what_a_running_network_has_lost_is_mended_without_leave(health: Health,
 IPTABLES = """\
 *filter
 :INPUT DROP [0:0]
+:LIBVIRT_FWO - [0:0]
 -A INPUT -j LIBVIRT_INP
 -A FORWARD -j LIBVIRT_FWX
 -A FORWARD -j LIBVIRT_FWI
@@ -209,7 +210,32 @@ def test_what_is_lost_in_iptables_is_named(without: str, forward: str, lost: lis
 def test_what_is_lost_in_nftables_is_named(without: str, forward: str, lost: list[str]) -> None:
     left = "".join(line for line in NFT.splitlines(keepends=True) if without not in line)
     found = network_filter.lost_in_nft(left, replace(DEFINITION, forward=forward), 4)
-    assert found == [f"ip libvirt_network {chain}" for chain in lost]
+    assert found == [f"nft ip libvirt_network {chain}" for chain in lost]
+
+
+NONE_OF_NFT = "nft ip libvirt_network"
+
+
+@pytest.mark.parametrize(
+    ("table", "saved", "lost"),
+    [
+        (None, IPTABLES, []),
+        (NFT, "", []),
+        (NFT, None, []),
+        (None, None, [NONE_OF_NFT]),
+        (None, "# Table `filter' is incompatible, use 'nft' tool.", []),
+        (NFT.replace("masquerade", "accept"), "", [f"{NONE_OF_NFT} guest_nat"]),
+        (None, IPTABLES.replace("-A INPUT -j LIBVIRT_INP", ""), ["iptables filter INPUT"]),
+    ],
+)
+def test_libvirt_has_its_rules_in_either_of_the_two(
+    monkeypatch: pytest.MonkeyPatch, table: str | None, saved: str | None, lost: list[str]
+) -> None:
+    shown = {"list table": table, "list tables": ""}
+    output = {"nft": lambda words: shown[" ".join(words[:2])], "iptables-save": lambda _words: saved}
+    monkeypatch.setattr(network_filter, "_output_of", lambda program, *words: output[program](words))
+    assert network_filter.lost_of(replace(DEFINITION, addresses=("192.168.126.1/24",))) == tuple(lost)
+    assert network_filter.has_chains() is (table is not None or saved not in (None, ""))
 
 
 @pytest.mark.parametrize(
