@@ -45,7 +45,8 @@ FACT = "nometal_lab_lock"
 FRESH_SECONDS = 30
 PAUSE_SECONDS = 5
 HELD_BY_ANOTHER = (
-    "Another run has lab {lab} on host {host}: {holder}. Nothing was changed. Wait until it has ended, or end it. "
+    "Another run has lab {lab} on host {host}: {holder}. This stage has changed nothing. "
+    "Wait until that run has ended, or end it. "
     "If it has ended and only left the lock behind, add -e lab_lock_take_over=true."
 )
 WAITS = (

@@ -485,7 +485,7 @@ def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, che
 
 def refuse_to_destroy(doomed: Sequence[str], why: str) -> None:
     if doomed and why:
-        raise OperatorError(f"Nothing was changed, for this would be destroyed: {', '.join(doomed)}. {why}")
+        raise OperatorError(f"No VM was changed, for this would be destroyed: {', '.join(doomed)}. {why}")
 
 
 def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:

@@ -64,7 +64,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-VALUES, DID_WITHOUT = "forwarding", "did_without_forwarding"
+VALUES = "forwarding"
+DID_WITHOUT = "did_without_forwarding"
 ARGUMENTS = {
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
     "state": {"type": "str", "choices": ["noted", "restored"], "default": "noted"},

@@ -52,10 +52,11 @@ SETTINGS = {
     "etc/NetworkManager/system-connections/*": r"^\s*method\s*=\s*shared\s*$",
 }
 NAT_RULE = re.compile(r"\bmasquerade\b|\bsnat\b", re.IGNORECASE)
+# The older iptables makes a table when it is asked for it, so it is asked only where the kernel lists the table.
 NAT_SHOWN = {
-    "nft": ("list", "ruleset"),
-    "iptables-legacy-save": ("-t", "nat"),
-    "ip6tables-legacy-save": ("-t", "nat"),
+    "nft": (("list", "ruleset"), ""),
+    "iptables-legacy-save": (("-t", "nat"), "proc/net/ip_tables_names"),
+    "ip6tables-legacy-save": (("-t", "nat"), "proc/net/ip6_tables_names"),
 }
 
 
@@ -117,9 +118,9 @@ class Host:
                     yield f"{file} asks for it"
 
     def _nat_rules(self) -> Iterator[str]:
-        for program, arguments in NAT_SHOWN.items():
+        for program, (arguments, tables) in NAT_SHOWN.items():
             found = shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") if self.root == Path("/") else None
-            if found:
+            if found and (not tables or "nat" in _text(self.root / tables).split()):
                 shown = subprocess.run([found, *arguments], check=False, capture_output=True, text=True).stdout
                 yield from nat_rules(program, shown)
 

@@ -93,12 +93,16 @@ class PoolDirectory:
 
     def stays(self, is_ours: Callable[[Path], bool]) -> list[str]:
         """What is not ours in it, each with the reason; changes nothing."""
+        if self.path.is_symlink():
+            return removal.foreign(self.path, ())
         mounts = removal.mount_points()
         others = [entry for entry in self.contents() if not is_ours(entry) or self._is_mounted(entry, mounts)]
         return [removal.kept(entry, mounted=self._is_mounted(entry, mounts)) for entry in others]
 
     def remove(self, is_ours: Callable[[Path], bool]) -> list[str]:
         """Files of ours, and the directory if it is ours and nothing else is in it. Returns what stays."""
+        if self.path.is_symlink():
+            return self.stays(is_ours)
         if not self.path.exists():
             return self.clear_drafts()
         note, stays, mounts = self.note, self.stays(is_ours), removal.mount_points()

@@ -294,6 +294,11 @@ def test_nodes_are_as_new(host: Host) -> None:
     install_on(host, 1)
     assert not all(blank for _format, _size, blank, *_rest in images(host, 1))
     assert host.remove("demo", nodes=nodes, keep_nodes=True) == []
+    over = "/var/lib/libvirt/images/nometal-demo/mine.qcow2"
+    host.sh(f"qemu-img create -q -f qcow2 -b demo-1-1.raw -F raw {over}; virsh pool-refresh {POOL} >/dev/null")
+    told = f"{DISKS}/demo-1-1.raw is the base of {over}, an image in pool {POOL} that no VM has"
+    assert told in host.refused("demo", nodes=nodes)
+    host.sh(f"rm {over}")
     steps = host.remove("demo", nodes=nodes)
     nvram = "/var/lib/libvirt/qemu/nvram/demo-1_VARS.fd"
     assert steps == [

@@ -475,6 +475,18 @@ def test_a_disk_that_another_vm_uses_is_not_destroyed_with_its_own(libvirtd: Pri
     make(libvirtd, owner="other", state="absent")
 
 
+def test_a_disk_on_which_an_image_is_based_is_not_destroyed(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    over = f"{DIRECTORY}/mine.qcow2"
+    libvirtd.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", "demo-1-0.qcow2", "-F", "qcow2", over])
+    told = f"demo-1: disks: demo-1-0.qcow2 would be destroyed, and it is the base of {over}, an image in pool {POOL}"
+    smaller = vm(1, disks=[disk(1, size_bytes=GIB // 2)])
+    for asked in ({"state": "absent"}, {"exclusive": True}, {"recreate": True, "vms": [smaller]}):
+        assert told in refused(libvirtd, **asked)
+    libvirtd.run(["rm", over])
+    assert steps(libvirtd, smaller, recreate=True) == ["recreate disk demo-1-0.qcow2"]
+
+
 def test_the_logs_of_a_vm_go_with_it(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, **arguments(vm(1)))
     libvirtd.run(["virsh", "start", "demo-1"])

@@ -20,6 +20,7 @@ ip link add ra type bridge && ip link add other type bridge && ip link set ra up
 echo 1 >/proc/sys/net/ipv6/conf/ra/accept_ra
 ip -6 route add fd00:99::/64 dev ra proto ra
 """
+TABLES = "cat /proc/net/ip_tables_names /proc/net/ip6_tables_names 2>/dev/null || true"
 FORWARDING = "net/ipv4/ip_forward"
 
 
@@ -72,6 +73,7 @@ def test_forwarding_goes_off_unless_a_network_of_others_has_come_to_need_it(
         return libvirtd.run(["cat", f"/proc/sys/{FORWARDING}"]).stdout.strip()
 
     libvirtd.run(["sh", "-c", f"echo 0 >/proc/sys/{FORWARDING}; ip link add theirs type bridge"])
+    tables = libvirtd.run(["sh", "-c", TABLES]).stdout
     assert f"note {FORWARDING}=0" in forwarding("noted")["steps"]
     network = "<network><name>mine</name><forward mode='nat'/><ip address='10.9.0.1' prefix='24'/></network>"
     libvirtd.run(["virsh", "net-create", "/dev/stdin"], input=network)
@@ -86,3 +88,4 @@ def test_forwarding_goes_off_unless_a_network_of_others_has_come_to_need_it(
     assert forwarding("restored")["steps"] == foreseen["steps"] == [f"set {FORWARDING} to 0"]
     assert value() == "0"
     assert not forwarding("restored")["changed"]
+    assert libvirtd.run(["sh", "-c", TABLES]).stdout == tables  # which the older iptables makes when it looks

@@ -125,7 +125,12 @@ def test_a_second_run_is_refused_and_told_who_has_the_lab(host: LabHost, playboo
         refused = quick(playbooks)
         assert refused.returncode != 0
         who = f"@{os.uname().nodename}, {playbooks}/long.yml (process {first.pid}), since "
-        for told in ("Another run has lab demo on host h: ", who, "-e lab_lock_take_over=true", "Nothing was changed"):
+        for told in (
+            "Another run has lab demo on host h: ",
+            who,
+            "-e lab_lock_take_over=true",
+            "This stage has changed nothing",
+        ):
             assert told in refused.stdout
         assert "Traceback" not in refused.stdout + refused.stderr
 

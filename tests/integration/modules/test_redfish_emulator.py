@@ -239,7 +239,7 @@ def test_by_ipmi_it_keeps_its_port_unless_another_needs_it(libvirtd: PrivateLibv
 
 def test_a_lab_with_discs_in_its_drives_stays_with_redfish(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
     call(libvirtd, params)
-    name, image = NODES[0]["vm_name"], f"{MEDIA}/some.iso"
+    name, image = NODES[0]["vm_name"], f"{MEDIA}/{'0' * 64}.iso"
     libvirtd.path(image).write_text("")
     libvirtd.run(["virsh", "change-media", name, "sdz", image, "--insert", "--config"])
     bmc = {"protocol": "ipmi", "host": "127.0.0.1", "port": 6230}

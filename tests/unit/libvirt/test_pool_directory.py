@@ -97,6 +97,16 @@ def test_a_directory_that_was_there_is_put_back_wherever_it_is_killed(tmp_path: 
     assert path.stat().st_mode == before
 
 
+def test_what_was_moved_elsewhere_stays_there(tmp_path: Path) -> None:
+    pool = PoolDirectory(str(tmp_path / "demo"), "nometal-demo", UUID)
+    pool.make()
+    (pool.path / "ours").touch()
+    pool.path.rename(tmp_path / "larger")
+    pool.path.symlink_to(tmp_path / "larger")
+    assert pool.remove(is_ours) == [f"{pool.path} (no directory)"]
+    assert (tmp_path / "larger/ours").exists()
+
+
 def test_the_word_of_another_pool_or_of_nothing_does_not_count(tmp_path: Path) -> None:
     pool = PoolDirectory(str(tmp_path / "demo"), "nometal-demo", UUID)
     pool.make()
