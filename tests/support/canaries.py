@@ -169,6 +169,7 @@ def before() -> list[Canary]:
 
 def inside() -> list[Canary]:
     homes = (f"/var/lib/nometal/labs/{LAB}", f"/var/lib/nometal/bmc/{LAB}", POOL, "/opt/nometal/bmc")
+    port = "ip link add theirs1 type veth peer name theirs2; ip link set theirs1 master baremetal up"
     ours = "-i baremetal -p tcp --dport 9 -j ACCEPT"
     return [
         *(file(f"{home}/theirs.txt", named=True) for home in homes),
@@ -181,6 +182,7 @@ def inside() -> list[Canary]:
             f"stat -c '%A %U:%G %s %Y' {POOL}/theirs.qcow2",
             f"{POOL}/theirs.qcow2",
         ),
+        Canary("port of the lab's bridge", port, "readlink -f /sys/class/net/theirs1/master"),
         Canary("rule for the lab's bridge", f"iptables -A FORWARD {ours}", f"iptables -S FORWARD | grep -e '{ours}'"),
     ]
 
@@ -188,7 +190,6 @@ def inside() -> list[Canary]:
 def users() -> list[Canary]:
     """Of what the lab has made. Later ones use earlier ones."""
     overlay = "/srv/theirs-overlay.qcow2"
-    port = "ip link add theirs1 type veth peer name theirs2; ip link set theirs1 master baremetal up"
     return [
         Canary(
             "overlay of a lab's disk",
@@ -199,7 +200,6 @@ def users() -> list[Canary]:
         vm("theirs-on-an-overlay", devices=SATA_DISK.format(overlay), uses=True),
         vm("theirs-in-the-pool", devices=SATA_DISK.format(f"{POOL}/mine.qcow2"), uses=True),
         vm("theirs-in-the-network", devices=NIC.format(kind="network", source=f"network='nometal-{LAB}'"), uses=True),
-        Canary("port of the bridge", port, "ip -o link show dev theirs1", "theirs1", "ip link del theirs1"),
     ]
 
 

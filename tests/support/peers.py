@@ -216,13 +216,15 @@ class HostKind:
         return RELOAD.get(self.firewall, "")
 
     def set_up(self, host: LabHost) -> None:
-        stranger.use_libvirt(host)
         for factor, scripts in FACTORS.items():
             host.run(f"set -e\n{scripts[getattr(self, factor)]}")
         if self.neighbour != "no VM":
             stranger.define_vm(host, plugged_into="network='default'")
             host.run("virsh start mine")
         host.run("systemctl restart libvirtd; systemctl start virtlogd")  # as if it had come with the boot
+        forwards = host.read("/proc/sys/net/ipv4/ip_forward")
+        stranger.use_libvirt(host, network="default" if self.neighbour == "no VM" else "")
+        host.run(f"sysctl -qw net.ipv4.ip_forward={forwards}")
 
 
 FACTORS = {

@@ -33,6 +33,7 @@ BY_THEMSELVES = {
     "/root/.ansible": "Ansible's working directory",
     "/home/*/.ansible": "the same, of whoever may use sudo",
     "/root/.cache": "a cache",
+    "/var/lib/NetworkManager": "NetworkManager's notes",
     "/root/.bash_history": "of whoever looked around",
     "/etc/.pwd.lock": "touched by whoever reads users carefully",
     **dict.fromkeys(

@@ -24,10 +24,11 @@ def stop_libvirt(host: LabHost) -> None:
     host.run("systemctl stop libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket")
 
 
-def use_libvirt(host: LabHost) -> None:
+def use_libvirt(host: LabHost, network: str = "default") -> None:
     """Run a network for a moment: libvirt leaves chains for its firewall rules behind, and a directory for dnsmasq.
 
     And be someone who is not root: polkit, which libvirt asks about them, runs from then on.
     """
-    host.run("virsh net-start default && virsh net-destroy default && sysctl -q net.ipv4.ip_forward=0")
+    if network:
+        host.run(f"virsh net-start {network} && virsh net-destroy {network} && sysctl -q net.ipv4.ip_forward=0")
     host.run("runuser -u nobody -- virsh --connect qemu:///system list", check=False)
