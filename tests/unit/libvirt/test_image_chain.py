@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_a_chain_is_followed_to_its_end(tmp_path: Path) -> None:
         ({"backing": 'json:{"driver":"rbd","pool":"p","image":"i"}'}, []),
     ],
 )
-def test_names_are_understood_as_qemu_does(tmp_path: Path, image: dict[str, str], files: list[str]) -> None:
+def test_names_are_understood_as_qemu_does(tmp_path: Path, image: dict[str, Any], files: list[str]) -> None:
     (tmp_path / "base.raw").write_bytes(b"")
     chain = chain_of(Image(str(qcow2(tmp_path / "top", **image))))
     assert chain.files[1:] == [f"{tmp_path}/{name}" for name in files]
@@ -71,7 +72,7 @@ def test_names_are_understood_as_qemu_does(tmp_path: Path, image: dict[str, str]
         ({"backing": "json:{"}, "it is based on json:{, which is no JSON"),
     ],
 )
-def test_what_cannot_be_known_is_named(tmp_path: Path, image: dict[str, str], reason: str) -> None:
+def test_what_cannot_be_known_is_named(tmp_path: Path, image: dict[str, Any], reason: str) -> None:
     top = str(qcow2(tmp_path / "top", **image))
     assert chain_of(Image(top)).unread == {top: reason}
 
