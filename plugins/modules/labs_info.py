@@ -11,6 +11,7 @@ version_added: 0.1.0
 description:
   - Tells, before a lab is removed, what its removal would take away from VMs of others.
   - Tells also which other labs have something on the host, registered or not; for them the host stays as it is.
+    A directory in which only somebody else has files is no lab's.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -55,7 +56,9 @@ others:
   sample:
     other: [/var/lib/nometal/bmc/other, VM other-worker-0, network nometal-other]
 in_use:
-  description: What of the lab VMs of others use.
+  description:
+    - What of the lab others depend on, with its disks and media, be they VMs, or images that are based on one of them.
+    - An image of which it cannot be known is named as well.
   returned: success
   type: list
   elements: str
