@@ -3,11 +3,13 @@ LAB ?= inventory/rehearsal
 # Further arguments for ansible-playbook: make lab ARGS='--check --diff'
 ARGS ?=
 PYTHON ?= python3
+# Only as an argument of make: some systems have a variable of that name in everybody's environment.
+BY_NAME = $(if $(filter command,$(firstword $(origin NAME))),--extra-vars '{"teardown_lab": "$(subst ','\'',$(NAME))"}')
 VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab doctor rehearse teardown docs clean
+.PHONY: help lab labs doctor rehearse teardown docs clean
 .PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
 
 help: ## List the targets
@@ -22,8 +24,11 @@ doctor: $(VENV)/.lab ## Tell whether the host can carry the lab; change nothing
 rehearse: $(VENV)/.lab ## Rehearse the installation on the lab as it stands
 	$(IN_VENV) ansible-playbook playbooks/rehearse.yml -i $(LAB) $(ARGS)
 
-teardown: $(VENV)/.lab ## Remove the lab, and leave the host as it was
-	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(ARGS)
+labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its lab_spec says
+	$(IN_VENV) ansible-playbook playbooks/labs.yml -i $(LAB) $(ARGS)
+
+teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave the host as it was
+	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run lint types sanity unit integration molecule e2e

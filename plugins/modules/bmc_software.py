@@ -68,6 +68,12 @@ steps:
   type: list
   elements: str
   sample: [install software]
+kept:
+  description: With O(state=absent), what is not the collection's own in the directory, and stays.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: ["/opt/nometal/bmc/notes.txt (not made by nometal.ipi)"]
 """
 
 from contextlib import contextmanager
@@ -76,7 +82,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.release import Recipe
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import Software, SoftwarePort, plan
@@ -106,24 +113,27 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     )
     wanted = Software(recipe.digest) if params["state"] == "present" else None
 
+    port = SoftwarePort(recipe)
+
     @contextmanager
     def opened() -> Iterator[SoftwarePort]:
-        port = SoftwarePort(recipe)
         port.refuse_conflicts()
         with port.alone():
             if wanted:
                 port.refuse_bad_recipe()
             yield port
 
-    return Reconciler(opened, plan).run(wanted, check_mode=check_mode)
+    result = Reconciler(opened, plan).run(wanted, check_mode=check_mode)
+    return {**result, **({} if wanted else {"kept": port.stays()})}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

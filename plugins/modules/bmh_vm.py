@@ -18,7 +18,7 @@ description:
   - A VM's metadata in libvirt name its owner. One without, or with another owner, is never touched and cannot be
     adopted.
   - A VM that somebody has undefined is made again around its disks, as long as their files show for which VM they were
-    made. On a file system without extended attributes they do not, and then such disks are refused.
+    made. That is an extended attribute, or a file beside the disk where the file system has none.
   - Disks are thin. They grow, those of running VMs while they run, and never shrink. One that is no longer declared is
     taken out of its VM and kept in the pool. Disks are destroyed with O(state=absent), O(exclusive) and O(recreate)
     only.
@@ -200,15 +200,25 @@ options:
   recreate:
     description:
       - Whether a disk that cannot become as declared is destroyed and made anew, with nothing in it. Such a disk is
-        larger than declared, or has another format. It is refused for a running VM.
+        larger than declared, or has another format. It is refused for a running VM, and if
+        others depend on the disk.
       - Of role node_vms, this is C(node_vms_recreate).
     type: bool
     default: false
+  protect:
+    description:
+      - Why no VM and no disk may be destroyed, for instance because a cluster is installed on them. What O(exclusive)
+        or O(recreate) would destroy is refused then, and this text ends the message.
+      - Empty, they may be.
+    type: str
+    default: ""
   state:
     description:
       - Whether the VMs are to be there, or gone. V(absent) powers them off, and removes them with their NVRAM, their
         TPM's state, all disks that were made for them, their logs and what libvirt has left of runs that
-        ended with the host's own; and nothing else. A disk that another VM uses by now is refused.
+        ended with the host's own; and nothing else.
+      - Nothing is removed if another VM uses one of the disks by now, or if an image is based on one, whether a VM has
+        that image or it merely lies in a storage pool. An image that cannot be read counts as based on it.
     type: str
     choices: [present, absent]
     default: present
@@ -333,9 +343,11 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, destroyed, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import (
     names_of,
     problems_of,
@@ -349,7 +361,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted imp
     plain_uuid,
     root_device_hints,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -409,6 +421,7 @@ ARGUMENTS = {
     "vms": list_of(**VM),
     "exclusive": {"type": "bool", "default": False},
     "recreate": {"type": "bool", "default": False},
+    "protect": {"type": "str", "default": ""},
     "state": one_of("present", "absent", default="present"),
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
@@ -443,11 +456,16 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
                 seen.update(former=opened.former(), pending=opened.pending())
                 yield opened
                 opened.finish()
+                seen["warnings"] += removal.warnings(opened.kept)
         except NotThereYetError:
             refuse(declared, check_mode=check_mode)
             raise
 
-    result = {**Reconciler(port, plan).run(request.wanted, check_mode=check_mode), "warnings": seen["warnings"]}
+    def careful(current: Fleet | None, desired: Fleet) -> list[Step]:
+        refuse_to_destroy(destroyed(current, desired), params["protect"])
+        return plan(current, desired)
+
+    result = {**Reconciler(port, careful).run(request.wanted, check_mode=check_mode), "warnings": seen["warnings"]}
     if present:
         hosts = [host_of(item, seen["pending"].get(item["vm_name"], [])) for item in params["vms"]]
         result.update(vms=hosts, former=seen["former"])
@@ -461,8 +479,13 @@ def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, che
     passing = [problem for problem in problems if check_mode and problem.may_pass]
     wrong = [f"- {problem}" for problem in problems if problem not in passing]
     if wrong:
-        raise OperatorError("\n".join(["Nothing was changed, because of this:", *dict.fromkeys(wrong)]))
+        raise OperatorError("\n".join(["No VM was changed, because of this:", *dict.fromkeys(wrong)]))
     return [f"Nothing would be made yet: {problem}." for problem in passing]
+
+
+def refuse_to_destroy(doomed: Sequence[str], why: str) -> None:
+    if doomed and why:
+        raise OperatorError(f"No VM was changed, for this would be destroyed: {', '.join(doomed)}. {why}")
 
 
 def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
@@ -481,13 +504,12 @@ def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        result = run(module.params, check_mode=module.check_mode)
+    with operator_errors(module):
+        with one_at_a_time("bmh_vm", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
         for warning in result.pop("warnings"):
             module.warn(warning)
         module.exit_json(**result)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_evidence, run
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
@@ -139,10 +139,8 @@ def path_of(file: Path) -> str:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**info(Place(module.params["lab"]), module.params["nodes"]))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     bundle_secrets,
     config_secrets,
@@ -291,6 +291,12 @@ def job_from(params: dict[str, Any], environment: dict[str, str], found: Program
     )
 
 
+def refuse_bad_input(params: dict[str, Any]) -> None:
+    """Also where nothing is begun: it would hold up the next run, after all the stages before."""
+    manifest_files.texts_of(job_secrets.mapping_of("manifests", params["manifests"]))
+    job_secrets.mapping_of("secret_config", params["secret_config"])
+
+
 def result_of(lab: Lab, outcome: Outcome) -> dict[str, Any]:
     todo = outcome.todo
     changed = todo.kind in (decision.FRESH, decision.RESUME)
@@ -310,6 +316,7 @@ def result_of(lab: Lab, outcome: Outcome) -> dict[str, Any]:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     os.umask(0o077)
     lab = lab_from(params)
+    refuse_bad_input(params)
     try:
         return result_of(lab, installation.install(lab, check_mode=check_mode))
     except OSError as error:  # the disk is full, or somebody has made it read-only
@@ -319,10 +326,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         result = run(module.params, check_mode=module.check_mode)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
     if result["decision"] == decision.MUST_RESTART:
         module.fail_json(msg=result["why"], **result)
     module.exit_json(**result)

@@ -14,7 +14,8 @@ description:
     installer's directory with its temporary files, which hold secrets.
   - The nodes' VMs stay. They are switched off, with blank disks, an empty drive, no boot override and new firmware
     variables, so that the next installation finds them as the first did. Only VMs that M(nometal.ipi.bmh_vm) made for
-    the lab are touched, and only disks that it made for them.
+    the lab are touched, and only disks that it made for them. Nothing is removed while VMs or images of others depend
+    on one of these disks, or on an image of the bootstrap VM.
   - The bootstrap VM is known by the infraID that the installer has noted. Without these notes it is known by its name
     and by the bridges into which it is plugged. What may as well be another lab's is not removed; the module says so.
 author:
@@ -93,16 +94,24 @@ vms:
   type: list
   elements: str
   sample: [demo-x7k2p-bootstrap]
+kept:
+  description:
+    - What others have in the directories of the installation or of the bootstrap VM, which stays, each with the reason.
+    - Empty with O(state=tidied).
+  returned: success
+  type: list
+  elements: str
+  sample: ["/var/lib/nometal/install/demo/notes.txt (not made by nometal.ipi)"]
 """
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, labs, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place, place_of
@@ -137,16 +146,19 @@ def lab_from(params: dict[str, Any]) -> Lab:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     lab = lab_from(params)
     vms: list[str] = []
+    kept: list[str] = []
 
     @contextmanager
     def removal() -> Iterator[RemovalPort]:
-        with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
+        with connection_or_files(lab, params) as connection, alone(lab.place, check_mode=check_mode):
             port = RemovalPort(connection, lab)
+            port.refuse_users()
             if not check_mode:
                 port.end_installer()
             yield port
             port.finish()
             vms.extend(port.bootstrap_vms)
+            kept.extend(port.kept or port.stays())
 
     @contextmanager
     def tidying_up() -> Iterator[TidyingPort]:
@@ -161,7 +173,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         result = chosen[params["state"]].run(None, check_mode=check_mode)
     except NotThereYetError:  # nor was anything ever installed
         result = {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
-    return {**result, "vms": vms}
+    return {**result, "vms": vms, "kept": kept}
 
 
 @contextmanager
@@ -179,24 +191,46 @@ def alone(place: Place, *, check_mode: bool) -> Iterator[None]:
 
 
 @contextmanager
+def connection_or_files(lab: Lab, params: dict[str, Any]) -> Iterator[Any]:
+    """None where libvirt cannot be asked and has nothing of the cluster's, by its own files: then files are all."""
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(connect(params["libvirt_uri"]))
+        except NotThereYetError as error:
+            place = lab.place
+            if not (place.directory.exists() or place.events.parent.exists()):
+                raise
+            left = labs.bootstraps_left(place.lab)
+            if left or not params["keep_nodes"]:
+                what = f"{', '.join(left)} of the cluster" if left else "the nodes"
+                raise OperatorError(
+                    f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
+                    "what of libvirt's belongs to the cluster."
+                ) from error
+            connection = None
+        yield connection
+
+
+@contextmanager
 def connected(place: Place, uri: str) -> Iterator[Any]:
     try:
         with connect(uri) as connection:
             yield connection
     except NotThereYetError as error:
-        if not place.directory.exists():
+        if not place.is_in_use:
             raise
         raise OperatorError(
-            f"{error} Nothing was removed: {place.directory} tells what of libvirt's belongs to the cluster."
+            f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to it."
         ) from error
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

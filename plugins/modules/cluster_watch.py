@@ -173,7 +173,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._install.one_watch import TakenOver, alone
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
@@ -219,12 +219,14 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except TakenOver:
-        module.fail_json(msg="Somebody else has begun to watch this installation, and watches it from now on.")
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        try:
+            result = run(module.params, check_mode=module.check_mode)
+        except TakenOver:
+            raise OperatorError(
+                "Somebody else has begun to watch this installation, and watches it from now on."
+            ) from None
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,12 @@ options:
         type: str
         choices: [tcp, udp]
         default: tcp
+  model:
+    description:
+      - The lab's model, as filter nometal.ipi.lab_model gives it. By it the lab is compared with all labs that role
+        nometal.ipi.host_prep has recorded on the host. Without it, it is not.
+    type: dict
+    default: {}
   qemu:
     description: The qemu program that the KVM check runs, if not the distribution's.
     type: path
@@ -208,6 +214,13 @@ blockers:
   type: list
   elements: str
   sample: [memory]
+blocking:
+  description: What the blockers are, with what to do, one text each.
+  returned: always
+  type: list
+  elements: str
+  sample:
+    - "memory: 65536 MiB needed, 30000 MiB in all. Give the nodes less memory, take fewer nodes, or use a larger host."
 warnings_found:
   description: Names of the checks that are warnings. (Ansible keeps the key C(warnings) for itself.)
   returned: always
@@ -243,7 +256,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination im
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import needs_from
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.table import table
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import BLOCKER, OK, WARNING, Verdict
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 
 POOL = {
     "name": {"type": "str", "default": ""},
@@ -271,6 +284,7 @@ ARGUMENTS = {
     "own_links": {"type": "list", "elements": "str", "default": []},
     "own_processes": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
+    "model": {"type": "dict", "default": {}},
     "qemu": {"type": "path", "default": ""},
 }
 
@@ -283,6 +297,11 @@ def result_of(verdicts: dict[str, Verdict]) -> dict[str, Any]:
             {"check": name, "status": verdict.status, "measured": verdict.measured, "advice": verdict.advice}
             for name, verdict in verdicts.items()
         ],
+        "blocking": [
+            f"{name}: {verdict.measured}. {verdict.advice}"
+            for name, verdict in verdicts.items()
+            if verdict.status == BLOCKER
+        ],
         "blockers": [name for name, verdict in verdicts.items() if verdict.status == BLOCKER],
         "warnings_found": [name for name, verdict in verdicts.items() if verdict.status == WARNING],
         "table": table(verdicts),
@@ -293,10 +312,8 @@ def result_of(verdicts: dict[str, Verdict]) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         needs = needs_from(module.params)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
     module.exit_json(**result_of(examine(needs)))
 
 

@@ -52,7 +52,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory, Notes
 
 ARGUMENTS = {
@@ -68,13 +68,11 @@ def text(notes: Notes) -> str:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     memory = HostMemory(Path(module.params["memory"]))
-    try:
-        before = memory.recall()
-        after = memory.with_notes(module.params["notes"])
-        if not module.check_mode:
-            memory.note(module.params["notes"])
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        if module.check_mode or not any(module.params["notes"].values()):
+            before, after = memory.recall(), memory.with_notes(module.params["notes"])
+        else:
+            before, after = memory.note(module.params["notes"])
     diff = {"before": text(before), "after": text(after)}
     module.exit_json(changed=after != before, notes=after, diff=diff)
 

@@ -97,7 +97,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle, bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle_pieces import Source, pieces
 from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab
@@ -144,7 +145,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     place = source.lab.place
     known = bundle_secrets.known(place, source.lab.bmc_home)
     try:
-        place.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.make_directory(place.directory, 0o700)
         made = bundle.make(place.bundles, place.lab, pieces(source, params["extra"]), Redactor(known).text)
     except OSError as error:
         raise OperatorError(f"No bundle can be made in {place.bundles}: {error}.") from error
@@ -154,10 +155,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -138,6 +138,12 @@ note:
   description: What was not as usual, and yet no failure; else empty.
   returned: with O(state=present)
   type: str
+kept:
+  description: With O(state=absent), what is not the collection's own in the directory, and stays.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: ["/var/cache/nometal/tools/notes.txt (not made by nometal.ipi)"]
 """
 
 import os
@@ -147,7 +153,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     job_secrets,
     tools,
@@ -184,7 +191,9 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     path = Path(params["path"])
     tools.refuse_conflicts(path)
     if params["state"] == "absent":
-        return Reconciler(lambda: nullcontext(RemovalPort(path)), tools.plan).run(None, check_mode=check_mode)
+        removal_port = RemovalPort(path)
+        result = Reconciler(lambda: nullcontext(removal_port), tools.plan).run(None, check_mode=check_mode)
+        return {**result, "kept": removal_port.stays()}
     request = request_from(params)
     request.refuse_bad()
     tools_programs.refuse_bad_pull_secret(request.pull_secret)
@@ -226,10 +235,11 @@ def facts(request: Request, answer: Answer) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
   - nometal.ipi.reconciled
+  - nometal.ipi.host_memory
 options:
   owner:
     description: Name of the lab. It marks the chains, and is the only option that O(state=absent) needs.
@@ -101,13 +102,16 @@ steps:
 """
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 
 if TYPE_CHECKING:
@@ -124,12 +128,13 @@ ARGUMENTS = {
     "bridges": {"type": "list", "elements": "str", "default": []},
     "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
 }
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     wanted = params["state"] == "present"
-    firewall = FirewallPort(lab_from(params), goes=not wanted)
+    firewall = FirewallPort(lab_from(params), HostMemory(Path(params["memory"])), goes=not wanted)
 
     @contextmanager
     def port() -> Iterator[FirewallPort]:
@@ -142,10 +147,10 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        with one_at_a_time("lab_firewall", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -370,7 +370,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving, refuse_to_unplug
@@ -512,10 +513,10 @@ def main() -> None:
         required_if=[("state", "present", ("name", "bridge"))],
         supports_check_mode=True,
     )
-    try:
-        module.exit_json(**act(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        with one_at_a_time("libvirt_bridge_net", check_mode=module.check_mode):
+            result = act(module.params, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -58,14 +58,16 @@ steps:
     - install /etc/libvirt/hooks/network.d/nometal
     - start libvirtd.socket
     - enable nometal-libvirt.target
-vms:
-  description: VMs that are defined. libvirt had better stay installed for them.
+in_use:
+  description:
+    - What others have in libvirt, which had better stay installed for it. These are VMs, storage pools and networks.
+      The network C(default) comes with libvirt, and counts while something is plugged into it.
   returned: when O(state=restored)
   type: list
   elements: str
-  sample: []
+  sample: [VM mine, network theirs]
 kept_for:
-  description: Those of them for whose sake libvirt was left running, although O(state=started) has started it.
+  description: VMs for whose sake libvirt was left running, although O(state=started) has started it.
   returned: when O(state=restored)
   type: list
   elements: str
@@ -79,9 +81,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, labs, network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import (
     Daemons,
     LibvirtService,
@@ -89,6 +90,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service 
     plan,
     wait_until_it_answers,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
@@ -97,7 +99,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOPIC = "libvirt_service"
-DIRECTORIES = "hook_directories"
+SHIPPED = "default"
+LINKS = Path("/sys/class/net")
 ARGUMENTS = {
     "layout": {"type": "str", "choices": ["monolithic", "modular"], "default": "monolithic"},
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
@@ -111,7 +114,8 @@ def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> d
     desired = replace(wanted, running=current.running | wanted.running)
     if not check_mode:
         stopped = dict.fromkeys(desired.running - current.running, "stopped")
-        memory.note({TOPIC: stopped, DIRECTORIES: dict.fromkeys(network_hook.missing_directories(), "missing")})
+        memory.note({TOPIC: stopped})
+        directories.note([network_hook.DISPATCHER.parent], memory)
     result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
     if not check_mode:
         wait_until_it_answers()
@@ -122,34 +126,45 @@ def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) ->
     current = host.read()
     notes = memory.recall()
     started_by_us = current.running & set(notes.get(TOPIC, {}))
-    vms = vms_of_others()
+    in_use = things_of_others()
+    vms = in_use["VM"]
     desired = LibvirtService(current.running - (set() if vms else started_by_us), stale=current.stale)
     result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
     if not check_mode:
-        for directory in sorted(notes.get(DIRECTORIES, {}), reverse=True):  # what lies below another comes first
-            remove_empty(Path(directory))
-    return {**result, "vms": vms, "kept_for": vms if started_by_us else []}
+        directories.remove(memory)
+    listed = [f"{kind} {name}" for kind, names in in_use.items() for name in names]
+    return {**result, "in_use": listed, "kept_for": vms if started_by_us else []}
 
 
-def vms_of_others() -> list[str]:
+def things_of_others() -> dict[str, list[str]]:
     """All that are left: the last lab has removed its own before it lets go of libvirt."""
     try:
         with connect("qemu:///system") as connection:
-            return sorted(domain.name() for domain in connection.listAllDomains())
-    except NotThereYetError:
-        return []
+            return {
+                "VM": sorted(domain.name() for domain in connection.listAllDomains()),
+                "network": sorted(each.name() for each in connection.listAllNetworks() if is_of_others(each)),
+                "storage pool": sorted(pool.name() for pool in connection.listAllStoragePools()),
+            }
+    except NotThereYetError:  # or this Python lacks its bindings: they are there for the others all the same
+        return {"VM": labs.defined("domain")}
+
+
+def is_of_others(network: Any) -> bool:
+    if network.name() != SHIPPED:
+        return True
+    return bool(network.isActive()) and any(LINKS.glob(f"{network.bridgeName()}/brif/*"))
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     memory = HostMemory(Path(module.params["memory"]))
     act = start if module.params["state"] == "started" else restore
-    try:
+    with operator_errors(module):
         # Where systemd is in charge, and not merely installed, it keeps this directory.
         host = Systemd(module.params["layout"]) if Path("/run/systemd/system").is_dir() else Daemons()
-        module.exit_json(**act(host, memory, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+        with one_at_a_time("libvirt_service", check_mode=module.check_mode):
+            result = act(host, memory, check_mode=module.check_mode)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -143,6 +143,12 @@ ca_file:
   returned: when O(state=present)
   type: str
   sample: /var/lib/nometal/bmc/demo/tls/ca.pem
+kept:
+  description: What others have where the service has its things, which stays, each with the reason.
+  returned: when O(state=absent)
+  type: list
+  elements: str
+  sample: ["/var/lib/nometal/bmc/demo/notes.txt (not made by nometal.ipi)"]
 steps:
   description: What was done, or in check mode would be done, in order.
   returned: success
@@ -158,7 +164,9 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import config, credentials, readiness
@@ -202,6 +210,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     others = {} if mistakes or not wanted else undeclared_in(declared)
     lab = replace(declared, nodes=(*declared.nodes, *filter(None, others.values())))
 
+    kept: list[str] = []
+
     @contextmanager
     def port() -> Iterator[EmulatorPort]:
         # Mistakes are told together with all else that is wrong, and where libvirt is missing too.
@@ -209,12 +219,15 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             opened = EmulatorPort(lab, connection, wanted=wanted)
             if wanted:
                 opened.refuse_conflicts(mistakes, check_mode=check_mode)
+            else:
+                opened.refuse_users()
+                kept.extend(opened.stays())
             yield opened
 
     result = Reconciler(port, plan).run(desired(lab) if wanted else None, check_mode=check_mode)
     if wanted and not check_mode:
         wait(lab, result["steps"])
-    return {**result, **(told(declared, others) if wanted else {})}
+    return {**result, **(told(declared, others) if wanted else {"kept": kept})}
 
 
 def undeclared_in(lab: Lab) -> dict[str, Node | None]:
@@ -257,10 +270,12 @@ def told(lab: Lab, others: Mapping[str, Node | None]) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        with one_at_a_time("redfish_emulator", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -84,6 +84,12 @@ options:
     type: list
     elements: str
     default: []
+  patience:
+    description:
+      - By how much longer than usual guests are waited for that say nothing and do nothing, and how long all may take.
+      - A guest whose console, disks or processors show that it goes on is waited for anyway, four times as long.
+    type: float
+    default: 1.0
   bmc_home:
     description: Directory of what labs' BMC services keep, as of M(nometal.ipi.redfish_emulator).
     type: path
@@ -169,7 +175,7 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import rehearsal, table
@@ -194,6 +200,7 @@ ARGUMENTS = {
     "bmc": {"type": "dict", "default": {}},
     "provisioning_network": {"type": "dict"},
     "ntp_servers": {"type": "list", "elements": "str", "default": []},
+    "patience": {"type": "float", "default": 1.0},
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
@@ -224,8 +231,11 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         return removed(lab, places, params["libvirt_uri"], check_mode=check_mode)
     if check_mode:
         return {"changed": False}
-    with connect(params["libvirt_uri"]) as connection, rehearsal.alone(lab.name):
-        report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"])
+    patience = params["patience"]
+    if patience <= 0:
+        raise OperatorError(f"patience is {patience}; a number above 0 is right.")
+    with connect(params["libvirt_uri"]) as connection, rehearsal.alone(lab.name, patience=patience):
+        report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"], patience=patience)
     return {
         "changed": False,
         **{key: report[key] for key in ("ok", "seconds", "checks", "stages", "in_use", "page")},
@@ -237,8 +247,8 @@ def removed(lab: Lab, places: Places, uri: str, *, check_mode: bool) -> dict[str
     try:
         with connect(uri) as connection:
             steps = rehearsal.clear(lab, places, connection, check_mode=check_mode)
-    except NotThereYetError:  # nor was anything ever rehearsed
-        steps = []
+    except NotThereYetError:
+        steps = rehearsal.clear_files(lab, places, check_mode=check_mode)
     return {"changed": bool(steps), "steps": steps}
 
 
@@ -246,10 +256,8 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENTS, required_if=[("state", "played", ["image"])], supports_check_mode=True
     )
-    try:
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

@@ -117,6 +117,12 @@ secure_boot:
   description: Whether it boots where secure boot is enforced.
   returned: when there is an image
   type: bool
+kept:
+  description: With O(state=absent), what is not the collection's own in the directory, and stays.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: ["/var/cache/nometal/rehearsal/notes.txt (not made by nometal.ipi)"]
 """
 
 from contextlib import contextmanager
@@ -125,7 +131,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import Image, ImagePort, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image_recipe import Recipe
@@ -165,15 +172,16 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             yield port
 
     result = Reconciler(opened, plan).run(wanted, check_mode=check_mode)
-    return {**port.facts(), **result}
+    return {**port.facts(), **result, **({} if wanted else {"kept": port.stays()})}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

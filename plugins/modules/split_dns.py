@@ -41,8 +41,8 @@ options:
     description:
       - Bridge of the lab's network, by a name of letters, digits, C(_), C(.) and C(-), 15 characters at most.
       - As long as it is not there, the lab's servers are not asked.
+      - Required with O(state=present). What is removed is known by O(owner).
     type: str
-    required: true
   domains:
     description:
       - Domains of the lab, and reverse zones if they are not those of O(subnets). All names below are its own.
@@ -65,6 +65,15 @@ options:
     type: list
     elements: str
     default: []
+  names:
+    description:
+      - Names that the lab's name servers know, such as that of the cluster's API.
+      - The host is asked for them as its programs ask. Where it does not find the addresses that the lab's name
+        servers give, the resolver is set up anew; the module fails if that does not help.
+      - They are not asked for while O(link) is down, nor from systemd-resolved while it has no carrier.
+    type: list
+    elements: str
+    default: []
   state:
     description: Whether the host is to know the lab's names, or to be as it was before.
     type: str
@@ -80,6 +89,7 @@ EXAMPLES = r"""
     domains: [demo.lab.example.test]
     subnets: [192.168.126.0/24]
     servers: [192.168.126.1]
+    names: [api.demo.lab.example.test]
 
 - name: Leave the host's resolver as it was
   nometal.ipi.split_dns:
@@ -109,8 +119,9 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver import lookup
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import choose, measure
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.network_manager import NetworkManager
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.resolv_conf import ResolvConf
@@ -135,10 +146,11 @@ if TYPE_CHECKING:
 
 ARGUMENTS = {
     "owner": {"type": "str", "required": True},
-    "link": {"type": "str", "required": True},
+    "link": {"type": "str"},
     "domains": {"type": "list", "elements": "str", "default": []},
     "subnets": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "str", "default": []},
+    "names": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 MEANS: dict[str, Means] = {
@@ -149,23 +161,25 @@ MEANS: dict[str, Means] = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    """All that is wrong is said at once. To remove a lab, only its name and its link are needed."""
+    """All that is wrong is said at once. To remove a lab, only its name is needed."""
     problems: list[str] = []
     present = params["state"] == "present"
     _sound(owner, [params["owner"]], problems)
-    _sound(link, [params["link"]], problems)
+    _sound(link, [params["link"]] if params["link"] is not None else [], problems)
     domains = _sound(domain, params["domains"] if present else [], problems)
     zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
     servers = _sound(server, params["servers"] if present else [], problems)
+    names = _sound(domain, params["names"] if present else [], problems)
     if present and not (params["servers"] and (params["domains"] or params["subnets"])):
         problems.append(f"Of lab {params['owner']}, servers and at least one of domains and subnets must be given.")
     if problems:
         raise OperatorError("\n".join(problems))
     return Lab(
         owner=params["owner"],
-        link=params["link"],
+        link=params["link"] or "",
         domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
         servers=tuple(dict.fromkeys(servers)),
+        names=tuple(dict.fromkeys(names)),
     )
 
 
@@ -214,15 +228,18 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     refuse_taken_domains(lab, chain.from_iterable(means.held() for means in MEANS.values()))
     means = means_for(measure())
     desired = HostResolver({means.name: means.wanted(lab)})
-    return {**reconciler.run(desired, check_mode=check_mode), "means": means.name}
+    result = reconciler.run(desired, check_mode=check_mode)
+    if result["changed"] and not check_mode:
+        lookup.wait_until_known(lab, means.evidence(lab))
+    return {**result, "means": means.name}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS, required_if=[("state", "present", ["link"])], supports_check_mode=True
+    )
+    with operator_errors(module):
         module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

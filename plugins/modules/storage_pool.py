@@ -10,10 +10,16 @@ short_description: The libvirt storage pool of one lab
 version_added: 0.1.0
 description:
   - Makes a libvirt storage pool of type C(dir), with its directory, started and started again at boot;
-    or removes it with all that is in it.
+    or removes it with the disks that M(nometal.ipi.bmh_vm) made in it for VMs of O(owner).
   - The pool's UUID is the owner's mark. A pool of the same name with another UUID is somebody else's and is
     never touched, nor is a directory that held anything before it became the pool's.
-  - A pool that holds disks of others' VMs is not removed.
+  - Directories of the system, such as C(/home) or C(/srv) itself, and those of this collection are refused.
+  - A disk is known by its file's extended attribute C(trusted.nometal.ipi.vm), or, where the file system has none, by
+    a file C(.NAME.nometal-vm) beside it. Whatever else is in the directory stays, and RV(kept) names it. Nothing is
+    ever removed from a file system that is mounted below.
+  - A directory that was there before the pool stays as well, with the owner, group, mode and SELinux label that it
+    had. A file C(.nometal-pool.json) in the directory notes them as long as the pool is there.
+  - A pool on whose disks VMs or images of others depend is not removed, also if that shows only in the images.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -30,17 +36,17 @@ options:
     required: true
   path:
     description:
-      - Absolute path of the pool's directory, which is made if it is missing.
+      - Absolute path of the pool's directory, which is made if it is missing, and else must be empty.
       - Below C(/var/lib/libvirt/images) SELinux and AppArmor let VMs use it as it is.
     type: path
     required: true
   owner:
     description:
-      - Whose the pool is, such as the lab's name. Disks of the owner's VMs go with the pool.
-      - Without it, a pool that holds a disk of any VM is not removed.
+      - Whose the pool is, such as the lab's name. Disks that were made for the owner's VMs go with the pool.
+      - Without it, no disk is known to be the owner's, and a pool that holds a disk of any VM is not removed.
     type: str
   state:
-    description: Whether the pool is to be there, started, or gone with its directory.
+    description: Whether the pool is to be there, started, or gone with what was made in it.
     type: str
     choices: [present, absent]
     default: present
@@ -53,7 +59,7 @@ EXAMPLES = r"""
     uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
     path: /var/lib/libvirt/images/nometal-demo
 
-- name: Remove it with all that is in it
+- name: Remove it with the disks of the lab
   nometal.ipi.storage_pool:
     name: nometal-demo
     uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
@@ -69,6 +75,12 @@ steps:
   type: list
   elements: str
   sample: [define nometal-demo, build nometal-demo, start nometal-demo, autostart nometal-demo]
+kept:
+  description: What is in the directory that was not made for O(owner), and stays, each with the reason.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: ["/srv/labs/demo/notes.txt (not made by nometal.ipi)", "/srv/labs/demo/iso (a mount point)"]
 """
 
 from contextlib import contextmanager
@@ -78,11 +90,14 @@ from uuid import UUID
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
     StoragePool,
     StoragePoolPort,
+    made_by,
     plan,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
@@ -114,26 +129,37 @@ def pool_from(params: dict[str, Any]) -> StoragePool:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     pool = pool_from(params)
     wanted = params["state"] == "present"
+    strangers: list[str] = []
+    kept: list[str] = []
 
     @contextmanager
     def port() -> Iterator[StoragePoolPort]:
         with connect(params["libvirt_uri"]) as connection:
-            opened = StoragePoolPort(connection, pool)
+            opened = StoragePoolPort(connection, pool, made_by(params["owner"]))
             if wanted:
                 opened.refuse_conflicts()
             else:
                 opened.refuse_users(params["owner"])
+                strangers.append(opened.stranger())
+                kept.extend(opened.stays())
             yield opened
+            kept[:] = opened.kept or kept
 
-    return Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+    result = Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
+    if wanted:
+        return {**result, "warnings": []}
+    warnings = [f"{told}: it stays." for told in strangers if told]
+    return {**result, "kept": kept, "warnings": [*warnings, *removal.warnings(kept)]}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
+    with operator_errors(module):
+        with one_at_a_time("storage_pool", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
+        for warning in result.pop("warnings"):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -25,18 +25,22 @@ author:
 extends_documentation_fragment:
   - nometal.ipi.reconciled
 requirements:
-  - pyroute2 for the managed host's Python, as role nometal.ipi.host_prep installs it
+  - pyroute2 for the managed host's Python, as role nometal.ipi.host_prep installs it; to remove, C(ip) is enough
 options:
   name:
     description:
       - Name of the pair, after which its files are called.
       - Letters, digits, dot, hyphen and underscore; 64 characters at most.
+      - Required with O(state=present). Without it, O(state=absent) removes all pairs of O(owner).
     type: str
-    required: true
+  owner:
+    description:
+      - Name of the lab whose pair it is. It is noted in the pair's entry of the hook.
+      - By that the lab's pairs are known when O(name) is left out. One that is named after the lab is known anyway.
+    type: str
   a:
-    description: The end at a bridge that is there already, as a rule that of a libvirt network.
+    description: The end at a bridge that is there already, as a rule that of a libvirt network. Goes with O(name).
     type: dict
-    required: true
     suboptions:
       name:
         description: Name of the end, 15 characters at most. If it exists, it has to be this pair's.
@@ -57,8 +61,8 @@ options:
       - The end at the plain bridge of the nodes, which is made if it is missing.
       - It cannot go to a bridge that another pair joins to another network, for the two networks would be one.
       - It cannot leave a bridge made by this module as long as machines are on that one.
+      - Goes with O(name).
     type: dict
-    required: true
     suboptions:
       name:
         description: Name of the end, 15 characters at most. If it exists, it has to be this pair's.
@@ -115,6 +119,11 @@ EXAMPLES = r"""
     a: {name: nmn-demo, bridge: nm-demo}
     b: {name: nmb-demo, bridge: baremetal}
     state: absent
+
+- name: Remove all pairs of a lab
+  nometal.ipi.veth_pair:
+    owner: demo
+    state: absent
 """
 
 RETURN = r"""
@@ -134,11 +143,18 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import may_change_links, read_links
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries, wirings_of
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import (
+    lacks_netlink,
+    may_change_links,
+    read_links,
+    read_links_by_ip,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.port import VethPairPort
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import plan
@@ -151,11 +167,13 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
 
+NEEDED = ("name", "a", "b")
 PLUG = {"name": {"type": "str", "required": True}, "bridge": {"type": "str"}}
 ARGUMENTS = {
-    "name": {"type": "str", "required": True},
-    "a": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": False}}},
-    "b": {"type": "dict", "required": True, "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
+    "name": {"type": "str"},
+    "owner": {"type": "str"},
+    "a": {"type": "dict", "options": {**PLUG, "make_bridge": {"type": "bool", "default": False}}},
+    "b": {"type": "dict", "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
     "mtu": {"type": "int", "default": 1500},
     "shared": {"type": "bool", "default": False},
     "awaited": {"type": "list", "elements": "str", "default": []},
@@ -170,14 +188,33 @@ def wiring_from(params: dict[str, Any]) -> Wiring:
         b=Plug(key="b", **params["b"]),
         mtu=params["mtu"],
         shared=params["shared"],
+        owner=params.get("owner") or "",
     )
     refuse_nonsense(wiring)
     return wiring
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    wiring = wiring_from(params)
-    wanted = params["state"] == "present"
+    refuse_bad_owner(params.get("owner"))
+    if params["name"] is None:
+        return joined([act(wiring, wanted=False, check_mode=check_mode) for wiring in wirings_of(params["owner"])])
+    return act(wiring_from(params), wanted=params["state"] == "present", check_mode=check_mode)
+
+
+def refuse_bad_owner(owner: str | None) -> None:
+    if owner is not None and not is_lab_name(owner):
+        raise OperatorError(f"owner: {owner!r} is not the name of a lab: lower case letters, digits, inner hyphens.")
+
+
+def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "changed": any(result["changed"] for result in results),
+        "steps": [step for result in results for step in result["steps"]],
+        "diff": [result["diff"] for result in results],
+    }
+
+
+def act(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
     result = reconcile(wiring, wanted=wanted, check_mode=check_mode)
     if result["changed"] and not check_mode:
         # A link manager that was told to let go of the links may have put them down since they were read.
@@ -186,7 +223,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 
 def reconcile(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
-    links = links_found(foreseeing=check_mode)
+    links = links_found(foreseeing=check_mode, removing=not wanted)
     site = Site(wiring, links, plugged_by_entries())
     if wanted:
         refuse_conflicts(site, foreseeing=check_mode)
@@ -194,14 +231,14 @@ def reconcile(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, An
     return Reconciler(lambda: nullcontext(port), plan).run(port.wanted() if wanted else None, check_mode=check_mode)
 
 
-def links_found(*, foreseeing: bool) -> dict[str, Link]:
+def links_found(*, foreseeing: bool, removing: bool = False) -> dict[str, Link]:
     if not may_change_links():
         raise OperatorError("This process may not change network links: run as root, with `become: true`.")
     try:
-        return read_links()
+        return read_links_by_ip() if removing and lacks_netlink() else read_links()
     except NotThereYetError:
-        if foreseeing:
-            return {}  # on an empty host there is nothing of ours
+        if foreseeing or removing:
+            return {}  # on an empty host there is nothing of ours; its files are seen all the same
         raise
 
 
@@ -227,14 +264,19 @@ def silence_of_hook(pair: str) -> list[str]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    try:
-        result = run(module.params, check_mode=module.check_mode)
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS,
+        required_if=[("state", "present", NEEDED)],
+        required_one_of=[("name", "owner")],
+        required_together=[NEEDED],
+        supports_check_mode=True,
+    )
+    with operator_errors(module):
+        with one_at_a_time("veth_pair", check_mode=module.check_mode):
+            result = run(module.params, check_mode=module.check_mode)
         for warning in warnings(module.params, check_mode=module.check_mode):
             module.warn(warning)
         module.exit_json(**result)
-    except OperatorError as error:
-        module.fail_json(msg=str(error))
 
 
 if __name__ == "__main__":

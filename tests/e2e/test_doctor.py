@@ -73,6 +73,8 @@ def test_a_bad_host_is_told_and_left_alone(host: LabHost, tmp_path: Path, bad: B
     assert measured in finding(stopped.stdout, check)
     assert "->" in finding(stopped.stdout, check)
     assert f"This host cannot carry lab rehearsal: {check}" in stopped.stdout
+    what, advice = re.split(r" +-> ", finding(stopped.stdout, check).partition(f"{check} ")[2])
+    assert f"- {check}: {what}. {advice}" in stopped.stdout  # whole, though the table wraps it
     assert "Prepare the host" not in stopped.stdout
     assert host.run(files).stdout == before
 

@@ -60,6 +60,7 @@ for target in sys.argv[1:]:
         pass
 """
 BMC, NOT_BMC, SECOND_NODE = "192.168.126.1,8000", "192.168.126.1,9000", "192.168.126.51,8000"
+FILES = "find /etc/firewalld -type f -exec md5sum {} +"
 CONFIGURATION = """
 for scope in "" --permanent; do for zone in libvirt libvirt-routed public; do
   firewall-cmd $scope --zone=$zone --list-all | sed 's/ (active)//'; done; done
@@ -87,6 +88,7 @@ def test_firewalld(host: LabHost, tmp_path: Path) -> None:
         return run_on(inventory, "lab_firewall", arguments, **options)
 
     before = host.run(CONFIGURATION).stdout
+    files = host.run(FILES).stdout
     assert reached(host, BMC, SECOND_NODE) == []
 
     foreseen = firewall(LAB, check_mode=True)
@@ -117,4 +119,5 @@ def test_firewalld(host: LabHost, tmp_path: Path) -> None:
     assert '192.168.126.1"' not in shown
     assert "baremetal" not in shown
     assert "nm-demo-" not in shown
+    assert host.run(FILES).stdout == files
     assert not firewall({"owner": "demo", "state": "absent"})["changed"]

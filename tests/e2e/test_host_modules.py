@@ -38,6 +38,7 @@ def test_libvirt_is_started_and_put_back(host: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(host, tmp_path)
     stop_libvirt_where_it_runs(host)
     assert host.run(ANSWERS, check=False).returncode != 0
+    host.run("rmdir /etc/libvirt/hooks")
 
     foreseen = service(inventory, "started", check_mode=True)
     assert foreseen["changed"]
@@ -55,6 +56,9 @@ def test_libvirt_is_started_and_put_back(host: LabHost, tmp_path: Path) -> None:
     assert host.run(ANSWERS, check=False).returncode != 0
     for check_mode in (True, False):
         assert service(inventory, "restored", check_mode=check_mode)["steps"] == []
+    if host.facts["init"] == "none":
+        assert host.run("ls /run/libvirtd.pid /run/virtlogd.pid", check=False).stdout == ""
+    assert host.run("ls -d /etc/libvirt/hooks", check=False).stdout == ""
 
 
 def test_libvirt_is_left_running_for_vms_of_others(host: LabHost, tmp_path: Path) -> None:

@@ -55,37 +55,61 @@ def test_a_power_cut_while_packages_are_unpacked_is_repaired_by_the_next_run(bar
 
 def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost, tmp_path: Path) -> None:
     # tree is somebody's; libjansson4 lies about needlessly, is needed by what the lab brings, and needless again after.
-    bare.run(
-        "apt-get update -qq && apt-get install -qq --yes tree libjansson4 && apt-mark auto libjansson4", timeout=300
-    )
+    # dnsmasq was in use once, and somebody wants to keep its configuration.
+    bare.run(BEFORE, timeout=300)
     before = packages(bare)
     inventory = checkout.inventory(bare, tmp_path)
     assert run_playbook("site", inventory).returncode == 0
 
-    # Meanwhile somebody has a VM, and a program that needs a package which came with the lab.
+    # Meanwhile somebody has a VM and a network, and has configured qemu; and a program that goes better with what came.
     stranger.define_vm(bare)
-    bare.run(f"apt-get install -qq --yes --no-install-recommends {SOMEBODYS_PROGRAM}", timeout=300)
+    bare.run(["virsh", "net-define", "/dev/stdin"], input="<network><name>theirs</name></network>")
+    bare.write("/root/theirs/DEBIAN/control", SOMEBODYS_PROGRAM)
+    bare.run("dpkg-deb --build /root/theirs && dpkg --install /root/theirs.deb && rm -r /root/theirs*")
+    bare.run("echo '# edited' >>/etc/libvirt/qemu.conf")
     kept = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
     assert kept.returncode == 0, ending(kept.stdout)
-    assert "libvirt and its packages stay for VMs that are not a lab's: mine" in kept.stdout
+    assert "libvirt and its packages stay for what is not a lab's: VM mine, network theirs" in kept.stdout
     assert "libvirt-daemon-system" in packages(bare)
 
-    bare.run("virsh undefine mine")
+    bare.run("virsh undefine mine; virsh net-undefine theirs")
     removed = run_playbook("teardown", inventory, *REMOVE_PACKAGES)
     assert removed.returncode == 0, ending(removed.stdout)
-    assert packages(bare) == before | needed_by_somebodys_program(bare) | {"libjansson4"}
+    for reason in ("zstd (theirs depends on it)", "xorriso (theirs recommends it)", "mtools (theirs suggests it)"):
+        assert reason in removed.stdout
+    [of_qemu] = bare.run("dpkg-query --search /etc/libvirt/qemu.conf").stdout.split(":")[:1]
+    assert packages(bare) == before | needed_by_somebodys_program(bare) | {f"{of_qemu} config-files"}
+    for edited in ("/etc/libvirt/qemu.conf", "/etc/dbus-1/system.d/dnsmasq.conf"):
+        assert bare.read(edited).endswith("edited -->\n" if edited.endswith("dnsmasq.conf") else "# edited\n")
+    assert "/etc/libvirt/qemu.conf" in removed.stdout
     assert bare.run("ls /var/lib/nometal", check=False).stdout == ""
 
 
-SOMEBODYS_PROGRAM = "libvirt-clients-qemu"
+BEFORE = """
+apt-get update -qq && apt-get install -qq --yes tree libjansson4 dnsmasq-base && apt-mark auto libjansson4
+echo '<!-- edited -->' >>/etc/dbus-1/system.d/dnsmasq.conf
+apt-get remove -qq --yes dnsmasq-base && apt-get autoremove -qq --yes
+apt-get install -qq --yes libjansson4 && apt-mark auto libjansson4
+"""
+SOMEBODYS_PROGRAM = """\
+Package: theirs
+Version: 1
+Architecture: all
+Maintainer: They <they@example.test>
+Depends: zstd
+Recommends: xorriso
+Suggests: mtools
+Description: somebody's program
+"""
 REMOVE_PACKAGES = ("-e", "host_prep_remove_packages=true")
 
 
 def packages(host: LabHost) -> set[str]:
-    return set(host.run("dpkg-query --show --showformat='${Package}\\n'").stdout.split())
+    """With `config-files` where only those are left."""
+    shown = host.run("dpkg-query --show --showformat='${Package} ${db:Status-Status}\\n'").stdout
+    return {line.replace(" installed", "") for line in shown.splitlines()}
 
 
 def needed_by_somebodys_program(host: LabHost) -> set[str]:
-    strictly = "-o APT::AutoRemove::RecommendsImportant=false -o APT::AutoRemove::SuggestsImportant=false"
-    foreseen = host.run(f"apt-get --simulate {strictly} purge --autoremove {SOMEBODYS_PROGRAM}").stdout
+    foreseen = host.run("apt-get --simulate purge --autoremove theirs").stdout
     return {line.split()[1] for line in foreseen.splitlines() if line.startswith("Purg ")}

@@ -144,6 +144,17 @@ def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
         host, tmp_path, name="other", machine_network={"cidr": "192.168.127.0/24", "bridge": "othermetal"}
     )
     assert went_well(run_playbook("site", first))
+    made = snapshot.take(host)
+    for name, storage, key in (
+        ("rehearsal-media", {}, "lab_spec.name"),
+        ("inside", {"path": "/var/lib/libvirt/images/nometal-rehearsal/inside"}, "lab_spec.storage_pool.path"),
+    ):
+        network = {"cidr": "192.168.127.0/24", "bridge": "othermetal"}
+        clash = checkout.inventory(host, tmp_path, name=name, machine_network=network, storage_pool=storage)
+        refused = run_playbook("site", clash)
+        assert refused.returncode != 0
+        assert f"Change {key}, or remove lab rehearsal first." in refused.stdout
+    assert changes(host, made) == ""
     assert went_well(run_playbook("site", second))
     assert went_well(run_playbook("teardown", first))
     assert pools(host) == pools_of("other")
@@ -207,14 +218,55 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHos
     assert changes(host, before) == ""
 
 
+HOMES = ("/var/lib/nometal", "/var/cache/nometal", "/opt/nometal", "/opt/nometal/bmc", "/run/nometal")
+LABS_OWN = ("labs", "labs/rehearsal", "bmc", "bmc/rehearsal", "bmc/rehearsal/tls")
+POOL, MEDIA = "/srv/alice/labs", "/var/lib/libvirt/images/nometal-rehearsal-media"
+INTRUDERS = """
+mkdir /srv/alice/bound {pool}/bound {pool}/memory
+mount --bind /srv/alice/bound {pool}/bound && mount -t tmpfs tmpfs {pool}/memory
+touch {canaries}
+qemu-img create -q -f qcow2 -b {base} -F qcow2 /srv/mine/first.qcow2
+qemu-img create -q -f qcow2 -b first.qcow2 -F qcow2 /srv/mine/second.qcow2
+"""
+
+
 def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
-    """A pool, a VM and a network of somebody, and libvirt that somebody uses."""
+    """What others have in libvirt and in every directory: mounts, images, a bridge that needs no forwarding."""
+    host.run("ip link add theirs type bridge && ip link set theirs up")
     host.run("mkdir -p /srv/mine && virsh pool-define-as mine dir --target /srv/mine && virsh pool-start mine")
     stranger.define_vm(host)
+    host.run(f"mkdir -p {POOL} {' '.join(HOMES)} && chown -R 1234:2345 /srv/alice && chmod 1751 {POOL}")
+    host.run(f"touch {' '.join(f'{home}/canary' for home in HOMES)}")
     before = snapshot.take(host)
-    inventory = checkout.inventory(host, tmp_path)
-    assert went_well(run_playbook("site", inventory))
-    assert went_well(run_playbook("teardown", inventory))
+    inventory = checkout.inventory(host, tmp_path, storage_pool={"path": POOL})
+    done = run_playbook("site", inventory)
+    assert went_well(done), ending(done.stdout)
+
+    places = [*(f"/var/lib/nometal/{name}" for name in LABS_OWN), POOL, f"{POOL}/bound", f"{POOL}/memory", MEDIA]
+    canaries = [f"{place}/canary" for place in places]
+    base = f"{POOL}/rehearsal-worker-0-0.qcow2"
+    host.run(INTRUDERS.format(pool=POOL, canaries=" ".join(canaries), base=base))
+    disk = "<disk type='file'><driver type='qcow2'/><source file='/srv/mine/second.qcow2'/><target dev='vda'/></disk>"
+    host.run(["virsh", "define", "/dev/stdin"], input=stranger.VM.format(name="based", devices=disk))
+    made = snapshot.take(host)
+    refused = run_playbook("teardown", inventory)
+    assert refused.returncode != 0
+    assert "is the base of /srv/mine/second.qcow2, a disk of VM based (no lab)" in refused.stdout
+    assert "is the base of /srv/mine/first.qcow2, an image in pool mine that no VM has" not in refused.stdout
+    assert changes(host, made) == ""
+
+    host.run("virsh undefine based && rm /srv/mine/*.qcow2")
+    removed = run_playbook("teardown", inventory)
+    assert went_well(removed), ending(removed.stdout)
+    again = run_playbook("teardown", inventory)
+    assert went_well(again, changed="0"), ending(again.stdout)
+    for name in ("canary", "bound", "memory"):
+        assert f"Left in place: {POOL}/{name} (" in removed.stdout
+    for place in ("/var/lib/nometal", "/opt/nometal/bmc"):
+        assert f"Left in place: {place}/canary (not made by nometal.ipi)" in again.stdout
+    assert host.run(f"ls {' '.join(canaries)}").stdout.split() == sorted(canaries)
+    host.run(f"rm {' '.join(canaries)} && umount {POOL}/bound {POOL}/memory && rmdir {POOL}/* /srv/alice/bound {MEDIA}")
+    host.run(f"cd /var/lib/nometal && rmdir {' '.join(reversed(LABS_OWN))}")
     assert changes(host, before) == ""
 
 
@@ -270,8 +322,27 @@ def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: Lab
     assert "Lab renamed is not on this host" in renamed.stdout
     assert "Labs here: rehearsal" in renamed.stdout
     assert pools(host) == pools_of("rehearsal")
-    gone = run_playbook("teardown network", checkout.inventory(host, tmp_path))
+
+    let_another_run_have(host, "rehearsal")
+    refused = run_playbook("teardown", checkout.inventory(host, tmp_path))
+    assert refused.returncode != 0
+    assert (
+        "Another run has lab rehearsal on host hypervisor: bob@elsewhere, site.yml (process 7), since" in refused.stdout
+    )
+    assert pools(host) == pools_of("rehearsal")
+    take_over = ("-e", "lab_lock_take_over=true")
+    gone = run_playbook("teardown network", checkout.inventory(host, tmp_path), *take_over)
     assert "not made ready for lab rehearsal" in gone.stdout  # though this run has seen it registered before
+
+
+def let_another_run_have(host: LabHost, lab: str) -> None:
+    """From a controller that is not here, over a connection that stays: that of the host's first process."""
+    first = {"pid": 1, "started": host.read("/proc/1/stat").split()[21]}
+    process = {"pid": 7, "started": "1"}
+    controller = {"name": "elsewhere", "machine": "m", "boot": "b", "pid_namespace": "p", "process": process}
+    boot, now = host.read("/proc/sys/kernel/random/boot_id").strip(), {"taken": 0.0, "renewed": 0.0}
+    record = {"controller": controller, "user": "bob", "playbook": "site.yml", "connection": first, "host_boot": boot}
+    host.write(f"/run/nometal/locks/{lab}", json.dumps({**record, **now}))
 
 
 def test_a_misspelt_user_is_told_and_not_made(host: LabHost, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from support import checkout, lab_host, snapshot
@@ -34,6 +34,7 @@ RESOLV_CONF = f"# as it was\nsearch street.test\nnameserver {ROUTER}\noptions ti
 LOOK_UP = "import socket, sys; print(socket.getaddrinfo(sys.argv[1], 80)[0][4][0])"
 HOLD_PORT = "import socket, time; s = socket.socket(type=2); s.setsockopt(1, 2, 1); s.bind((str(), 53)); time.sleep(60)"
 NOTHING = ""
+HOOK = "/etc/libvirt/hooks/nometal.d/all_labs.resolver"
 # libvirt's rules stand in another order after a restart, and links have other numbers.
 OF_THEMSELVES = ["firewall", "resolver resolvectl", "routes", "links"]
 NOTED_BY_MANAGER = ["files /var/lib/NetworkManager/*", "package *"]  # and services that it starts for a moment
@@ -105,6 +106,7 @@ class Lab:
             "domains": [f"{self.name}.lab.test"],
             "subnets": [f"{subnet}.0/24"],
             "servers": [f"{subnet}.1"],
+            "names": [f"api.{self.name}.lab.test"],
         }
         return run_on(self.inventory, "split_dns", {**lab, **arguments}, check_mode=check_mode)
 
@@ -167,6 +169,7 @@ def test_a_plain_resolv_conf(tmp_path: Path) -> None:
             assert two.is_known()
             serves_the_host_only(host)
             comes_back_by_itself(one)
+            is_set_up_anew_where_it_does_not_answer(one, two)
             follows_the_networks(one, two)
 
         host.reboot()
@@ -209,6 +212,20 @@ def comes_back_by_itself(lab: Lab) -> None:
     assert lab.is_known()
 
 
+def is_set_up_anew_where_it_does_not_answer(one: Lab, two: Lab) -> None:
+    """Its files say that all is well."""
+    for harm in (
+        "chmod 600 /run/nometal-resolver/servers; kill -HUP $(cat /run/nometal-resolver/pid)",
+        "kill -STOP $(cat /run/nometal-resolver/pid)",
+    ):
+        one.host.run(harm)
+        assert not one.is_known()
+        assert one.module(check_mode=True)["steps"] == ["apply resolv.conf"]
+        assert one.module()["steps"] == ["apply resolv.conf"]
+        assert one.is_known()
+        assert not two.module()["changed"]
+
+
 def follows_the_networks(one: Lab, two: Lab) -> None:
     host = one.host
     one.network("destroy")
@@ -248,7 +265,12 @@ def test_without_systemd_and_what_is_refused(tmp_path: Path) -> None:
         host.write("/etc/resolv.conf", RESOLV_CONF)
         before = snapshot.take(host)
 
+        strictly = checkout.with_umask(host, one.inventory, "077")
+        one = replace(one, inventory=strictly)
         one.is_made_known("resolv.conf")
+        host.run("kill $(cat /run/nometal-resolver/pid); rm -r /run/nometal-resolver")
+        host.run(f"umask 077; {HOOK} nometal-one started")  # as libvirt may call it
+        assert one.is_known()
         host.run("rm /var/lib/nometal/resolver/one.lab")  # as if its removal had been cut short
         assert one.module(state="absent")["steps"] == ["remove resolv.conf"]
         assert snapshot.take(host).diff(before, without=OF_THEMSELVES) == ""

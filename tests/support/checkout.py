@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,18 @@ def inventory(host: LabHost, below: Path, lab: str = "rehearsal", *, rehearsed: 
     shipped = yaml.safe_load((ROOT / "inventory" / lab / "group_vars" / "all" / "lab.yml").read_text(encoding="utf-8"))
     changed = {"lab_spec": {**shipped["lab_spec"], **spec}, "rehearsal_enabled": rehearsed}
     (directory / "group_vars" / "all" / "lab.yml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+    return directory
+
+
+def with_umask(host: LabHost, inventory_of_host: Path, umask: str) -> Path:
+    """The same inventory, for Ansible to run its modules with this umask, as a strict or a careless login would."""
+    python = f"/usr/local/bin/python-{umask}"
+    host.write(python, f'#!/bin/sh\numask {umask}\nexec /usr/bin/python3 "$@"\n', mode="0755")
+    directory = inventory_of_host.with_name(f"{inventory_of_host.name}-{umask}")
+    shutil.copytree(inventory_of_host, directory)
+    hosts = yaml.safe_load((directory / "hosts.yml").read_text(encoding="utf-8"))
+    hosts["hypervisors"]["hosts"]["hypervisor"]["ansible_python_interpreter"] = python
+    (directory / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
     return directory
 
 

@@ -40,6 +40,12 @@ class InstallLab:
         made = run_playbook(STAGES, inventory)
         assert made.returncode == 0, ending(made.stdout)
 
+    def with_one_node_less(self, stages: str, *arguments: str) -> CompletedProcess[str]:
+        """Stages before the installation, for a lab_spec without one of the three control plane nodes."""
+        two = {"control_plane": {**SMALL, "count": 2, "fencing": True}, "workers": {"count": 0}}
+        inventory = checkout.inventory(self.host, self._below / "less", **{**self._spec, "nodes": two})
+        return run_playbook(stages, inventory, *arguments)
+
     def inventory(self, version: str = "stable-4.20", **install: Any) -> Path:
         """With lab_spec.install."""
         (self._below / "files").mkdir(exist_ok=True)

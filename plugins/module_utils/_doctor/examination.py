@@ -7,7 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from . import compute, daemon, environment, firewall, kvm, networks, ports, resolver, storage
+from . import compute, daemon, environment, firewall, kvm, labs, networks, ports, resolver, storage
 from .needs import Needs
 from .verdict import Verdict, warning
 
@@ -52,6 +52,7 @@ EXAMINATIONS = (
     Examination("fsync", storage.measure_sync_latency, storage.judge_sync_latency),
     Examination("libvirt", daemon.measure_daemon, daemon.judge_daemon),
     Examination("libvirt_interfaces", daemon.measure_daemon, daemon.judge_interfaces),
+    Examination("labs", labs.measure_labs, labs.judge_labs),
     Examination("libvirt_names", networks.measure_names, networks.judge_names),
     Examination("subnets", networks.measure_subnets, networks.judge_subnets),
     Examination("bridges", networks.measure_bridges, networks.judge_bridges),

@@ -18,6 +18,7 @@ NETWORKS = Path("/etc/libvirt/qemu/networks")
 RUNNING_NETWORKS = Path("/run/libvirt/network")
 DOMAINS = Path("/etc/libvirt/qemu")
 POOLS = Path("/etc/libvirt/storage")
+MARK = "{urn:nometal:ipi}"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class LibvirtNetwork:
     bridge: str
     subnets: tuple[Subnet, ...]
     active: bool
+    owner: str = ""
+    """The lab that it was made for."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,24 @@ class LibvirtObject:
     kind: str
     name: str
     uuid: str
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class Pool:
+    name: str
+    uuid: str
+    path: str
+
+
+def pools() -> tuple[Pool, ...]:
+    """Those that are directories."""
+    found = _elements(POOLS, "pool")
+    return tuple(
+        Pool(_text(node, "name"), _text(node, "uuid"), _text(node, "target/path"))
+        for node in found
+        if node.get("type") == "dir"
+    )
 
 
 def networks() -> tuple[LibvirtNetwork, ...]:
@@ -44,7 +65,7 @@ def networks() -> tuple[LibvirtNetwork, ...]:
 
 def objects() -> tuple[LibvirtObject, ...]:
     return tuple(
-        LibvirtObject(kind, _text(node, "name"), _text(node, "uuid"))
+        LibvirtObject(kind, _text(node, "name"), _text(node, "uuid"), _owner(node))
         for kind, directory in (("network", NETWORKS), ("domain", DOMAINS), ("pool", POOLS))
         for node in _elements(directory, kind)
     )
@@ -59,6 +80,7 @@ def _networks_in(directory: Path, *, active: bool) -> Iterator[LibvirtNetwork]:
             bridge=bridge.get("name", "") if bridge is not None else "",
             subnets=tuple(_subnet(ip) for ip in node.findall("ip") if ip.get("address")),
             active=active,
+            owner=_owner(node),
         )
 
 
@@ -79,6 +101,11 @@ def _root(path: Path) -> ET.Element:
 
 def _text(node: ET.Element, tag: str) -> str:
     return (node.findtext(tag) or "").strip()
+
+
+def _owner(node: ET.Element) -> str:
+    marks = (mark.get("owner", "") for mark in node.iterfind(f"metadata/{MARK}*"))
+    return next((owner for owner in marks if owner), "")
 
 
 def _subnet(ip: ET.Element) -> Subnet:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Subnet
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 
 # The installer's bootstrap VM: fixed in the installer.
 BOOTSTRAP_MEMORY_MIB = 6 * 1024
@@ -18,7 +19,7 @@ BOOTSTRAP_VCPUS = 4
 
 DNS_PORT = 53  # libvirt serves it on the host's own address in each network
 HIGHEST_PORT = 65535
-TAKEN_AS_GIVEN = ("name", "domain", "install", "prepared", "memory_mib", "vcpus", "disk_bytes", "qemu")
+TAKEN_AS_GIVEN = ("name", "domain", "install", "prepared", "memory_mib", "vcpus", "disk_bytes", "qemu", "model")
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ class Needs:
     own_processes: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
     qemu: str = ""
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pool_uuids(self) -> tuple[str, str]:
+        """Of the lab's disks, and of its virtual media."""
+        return self.pool.uuid, Identity(self.name).uuid_of("media-pool")
 
     @property
     def all_memory_mib(self) -> int:

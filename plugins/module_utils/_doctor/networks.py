@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
     routes,
     widest_per_device,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 
 from . import libvirt_files
 from .host import names_in, text_if_there
@@ -47,7 +49,8 @@ def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
     foreign = [route for route in found.routes if route.device not in known]
     taken = _taken_by_networks(wanted, strangers, active=True) + _taken_by_routes(wanted, foreign)
     if taken:
-        return blocker(f"{measured}, but {_listed(taken)}", "Give the lab another cidr.")
+        labs = [network.owner for network in strangers if _taken_by_networks(wanted, [network], active=True)]
+        return blocker(f"{measured}, but {_listed(taken)}", f"Give the lab another cidr.{_or_remove(labs)}")
     shadowed = _taken_by_networks(wanted, strangers, active=False) + _shadowed_routes(wanted, foreign)
     if shadowed:
         return warning(
@@ -140,7 +143,10 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
         *(f"{link.name} is another lab's ({end} is on it)" for link in plain for end in _ends_of_others(link, needs)),
     ]
     if conflicts:
-        return blocker(_listed(conflicts), "Remove or rename what is there, or name the lab's bridges otherwise.")
+        strangers = [network for network in found.networks if not _is_own(network, needs)]
+        labs = [network.owner for network in strangers if _has_one_of(network, plain, others, wanted)]
+        advice = "Remove or rename what is there, or name the lab's bridges otherwise."
+        return blocker(_listed(conflicts), f"{advice}{_or_remove(labs)}")
     return _judge_lans([link for link in plain if link not in in_the_way], needs) or ok(
         f"{', '.join(wanted) or 'no bridge'}: free or this lab's{_shared(plain, needs)}"
     )
@@ -179,6 +185,22 @@ def _shared(plain: list[Link], needs: Needs) -> str:
         if link.name in needs.shared_bridges
     ]
     return "".join(shared)
+
+
+def _has_one_of(network: LibvirtNetwork, plain: list[Link], others: Mapping[str, str], wanted: list[str]) -> bool:
+    """Whether it is the network of another lab, on whose bridges this lab would be."""
+    end = Identity(network.owner).veth_ends[1]
+    is_its_own = network.bridge in wanted and network.bridge in others
+    return is_its_own or any(end in link.ports for link in plain)
+
+
+def _or_remove(labs: list[str]) -> str:
+    """A lab whose name in lab_spec has changed meets itself under its former one."""
+    names = sorted({lab for lab in labs if lab})
+    if not names:
+        return ""
+    commands = ", ".join(f"make teardown NAME={name}" for name in names)
+    return f" If lab_spec.name was changed, remove the lab by its former name: {commands}"
 
 
 def _ends_of_others(bridge: Link, needs: Needs) -> list[str]:

@@ -10,6 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import PoolDirectory
+
 from . import libvirt_files
 from .host import GIB, gib, names_in, nearest_existing
 from .needs import Needs
@@ -34,21 +37,24 @@ ABSENT, DIRECTORY, LINK, OTHER = "absent", "directory", "link", "other"
 
 
 @dataclass(frozen=True)
-class PoolDirectory:
+class FoundDirectory:
     """What is at the pool's path, and the UUIDs of libvirt's pools."""
 
     kind: str
     entries: int
     pools: tuple[str, ...]
+    leads_to: str = ""
+    """The path without symbolic links."""
 
 
-def measure_pool_directory(needs: Needs) -> PoolDirectory:
+def measure_pool_directory(needs: Needs) -> FoundDirectory:
     path = Path(needs.pool_path)
     kind = _kind_of(path)
-    return PoolDirectory(
+    return FoundDirectory(
         kind=kind,
-        entries=len({*names_in(path)} - {"lost+found"}) if kind == DIRECTORY else 0,
+        entries=len(PoolDirectory(str(path), needs.pool.name, needs.pool.uuid).contents()) if kind == DIRECTORY else 0,
         pools=tuple(thing.uuid for thing in libvirt_files.objects() if thing.kind == "pool"),
+        leads_to=str(path.resolve()),
     )
 
 
@@ -60,12 +66,15 @@ def _kind_of(path: Path) -> str:
     return DIRECTORY if path.is_dir() else OTHER
 
 
-def judge_pool_directory(found: PoolDirectory, needs: Needs) -> Verdict:
+def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Verdict:
     path, elsewhere = needs.pool_path, "or name another directory in lab_spec.storage_pool.path."
     if not needs.pool.name:
         return ok("no pool asked for")
     if needs.pool.uuid in found.pools:
         return ok(f"{path} is this lab's")
+    objection = pool_path.objection(path) or pool_path.objection(found.leads_to)
+    if objection:
+        return blocker(f"lab_spec.storage_pool.path {objection}", "Name a directory of the lab's own there.")
     if found.kind in (LINK, OTHER):
         what = "a symbolic link" if found.kind == LINK else "no directory"
         return blocker(f"{path} is {what}", f"Remove it, {elsewhere}")

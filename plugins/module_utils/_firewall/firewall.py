@@ -13,14 +13,18 @@ from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotT
 
 from . import firewalld, iptables, nftables, unit
 from .firewalld import Firewalld, Opening, opening_from
+from .firewalld_files import copy_of
 from .host import Chain, no_bridges, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
+
     from .lab import Lab
 
 RECORD = "# In firewalld: "
+COPIES = "firewalld_files"
 FRAME = """\
 #!/bin/sh
 # Made by nometal.ipi for the lab {owner}, and removed with it.
@@ -45,6 +49,8 @@ class Firewall:
     hook_entry: str = "absent"
     units: tuple[str, ...] = ()
     """What has systemd bring the chains back when a service of the host has written the packet filter anew."""
+    copies: tuple[str, ...] = ()
+    """Of firewalld's files, made when the labs' openings were, and needless by now."""
 
 
 NOTHING = Firewall()
@@ -95,14 +101,16 @@ def _plan_removal(current: Firewall) -> Sequence[Step]:
         *([Step("delete", unit.TEMPLATE)] if any("@." in name for name in current.units) else []),
         *([] if current.hook_entry == "absent" else [Step("delete", "hook entry")]),
         *(Step("remove", place) for place in dict.fromkeys(chain.place for chain in current.chains)),
+        *(Step("restore", place) for place in current.copies),
     ]
 
 
 class FirewallPort:
     """The firewall of this host by all means that it has: iptables, nftables, firewalld."""
 
-    def __init__(self, lab: Lab, *, goes: bool = False) -> None:
+    def __init__(self, lab: Lab, memory: HostMemory, *, goes: bool = False) -> None:
         self._lab = lab
+        self._memory = memory
         self._goes = goes
         self._entry = HookEntry(f"{lab.owner}.firewall")
         self._iptables = {tool.program: tool for tool in iptables.installed()}
@@ -119,7 +127,7 @@ class FirewallPort:
         others = no_bridges(self._lab.bridges)
         if others:
             verb = "exists and is no bridge" if len(others) == 1 else "exist and are no bridges"
-            raise OperatorError(f"{', '.join(others)} {verb}; nothing was changed: name the lab's own bridges.")
+            raise OperatorError(f"{', '.join(others)} {verb}; the firewall stays as it is: name the lab's own bridges.")
         if not self._iptables and not self._nftables:
             raise NotThereYetError("Neither iptables nor nft is installed: role nometal.ipi.host_prep installs one.")
         if self._firewalld:
@@ -141,7 +149,8 @@ class FirewallPort:
         chains += self._nftables.read(self._lab) if self._nftables else []
         text = self._entry.read()
         state = "absent" if text is None else "present" if text == self._text() else "outdated"
-        found = Firewall(tuple(sorted(chains)), tuple(self._openings(text or "")), state, self._units())
+        openings = self._openings(self._entry.text() or "")
+        found = Firewall(tuple(sorted(chains)), tuple(openings), state, self._units(), tuple(self._copies()))
         return None if found == NOTHING else found
 
     def _units(self) -> tuple[str, ...]:
@@ -155,16 +164,30 @@ class FirewallPort:
         recorded = [opening_from(line[len(RECORD) :]) for line in entry.splitlines() if line.startswith(RECORD)]
         return self._firewalld.read([*self._firewalld.wanted(self._lab), *recorded])
 
+    def _copies(self) -> list[str]:
+        return self._firewalld.copies(self._memory.recall().get(COPIES, {})) if self._firewalld else []
+
     def apply(self, step: Step) -> None:
         if step.target in (unit.TEMPLATE, "hook entry"):
             self._apply_to_file(step)
         elif step.verb == "remove":
             self._remove(step.target)
-        elif step.verb in ("open", "close") and self._firewalld:
-            change = self._firewalld.add if step.verb == "open" else self._firewalld.remove
-            change(opening_from(step.target))
         elif step.verb in ("enable", "disable"):
             {"enable": unit.enable, "disable": unit.disable}[step.verb](step.target)
+        elif self._firewalld:
+            self._apply_to_firewalld(step, self._firewalld)
+
+    def _apply_to_firewalld(self, step: Step, daemon: Firewalld) -> None:
+        if step.verb == "open":
+            opening = opening_from(step.target)
+            self._memory.note({COPIES: dict.fromkeys(copy_of(opening.place).missing(), "missing")})
+            daemon.add(opening)
+        elif step.verb == "close":
+            daemon.remove(opening_from(step.target))
+            for place in self._copies():
+                daemon.restore(place)
+        elif step.verb == "restore":
+            daemon.restore(step.target)
 
     def _apply_to_file(self, step: Step) -> None:
         {

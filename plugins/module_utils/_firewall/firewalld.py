@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
+from .firewalld_files import copy_of
 from .host import program, run, succeeds
 from .rules import NTP, Ports, ranges
 
@@ -106,6 +107,16 @@ class Firewalld:
 
     def remove(self, opening: Opening) -> None:
         self._change("remove", opening)
+
+    def copies(self, noted: Collection[str]) -> list[str]:
+        """The places of which firewalld has a copy that serves no purpose any more."""
+        return [place for place in dict.fromkeys([*PLACES, *PLACES.values()]) if copy_of(place).is_needless(noted)]
+
+    def restore(self, place: str) -> None:
+        copy = copy_of(place)
+        if copy.path.exists():
+            run(*self._commands[ALWAYS], f"--load-{copy.kind}-defaults={copy.name}")
+        copy.former.unlink(missing_ok=True)
 
     def _change(self, verb: str, opening: Opening) -> None:
         run(*self._commands[opening.scope], f"--{opening.place}", f"--{verb}-{opening.kind}={opening.value}")

@@ -86,7 +86,7 @@ def lab_from(params: Mapping[str, Any]) -> Lab:
     lab = reader.read(params)
     if reader.problems:
         listed = "\n".join(f"- {problem}" for problem in reader.problems)
-        raise OperatorError(f"lab {params['owner']} cannot be like this; nothing was changed:\n{listed}")
+        raise OperatorError(f"lab {params['owner']} cannot be like this:\n{listed}")
     return lab
 
 

@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_of, run
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import lists_interfaces
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import pid_file_of, pid_of, run
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import (
+    lists_interfaces,
+    missing_bindings,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 if TYPE_CHECKING:
@@ -103,7 +106,7 @@ class Systemd:
 
     def apply(self, step: Step) -> None:
         if step.verb == "enable":
-            self.UNIT.write_text(self._unit_text(), encoding="utf-8")
+            files.write_whole(self.UNIT, self._unit_text(), 0o644)
             run("systemctl", "daemon-reload")
             run("systemctl", "enable", self.TARGET)
         elif step.verb == "disable":
@@ -122,7 +125,7 @@ class Systemd:
     def _boot_parts(self) -> Iterator[str]:
         if self.UNIT.exists():
             yield "unit file"
-            if self.UNIT.read_text(encoding="utf-8") == self._unit_text():
+            if self.UNIT.read_text(encoding="utf-8") == self._unit_text() and files.access(self.UNIT) == (0, 0o644):
                 yield "unit file up to date"
         if "enabled" in _unit_properties([self.TARGET])[self.TARGET]:
             yield "link"
@@ -159,6 +162,8 @@ class Daemons:
         if pid:
             os.kill(pid, signal.SIGTERM)
             _wait_for(lambda: not pid_of(daemon), f"{daemon} (process {pid}) does not stop")
+        if not pid_of(daemon):
+            pid_file_of(daemon).unlink(missing_ok=True)  # the daemon leaves it behind
 
 
 def wait_until_it_answers() -> None:
@@ -177,7 +182,7 @@ def _stale_daemons() -> frozenset[str]:
 
 def _lacks_driver() -> bool:
     installed = any(any(Path("/usr").glob(directory + INTERFACE_DRIVER)) for directory in ("lib*/", "lib/*/"))
-    return installed and _answers() and not lists_interfaces("qemu:///system")
+    return installed and not missing_bindings() and _answers() and not lists_interfaces("qemu:///system")
 
 
 def _wait_for(condition: Callable[[], bool], complaint: str) -> None:

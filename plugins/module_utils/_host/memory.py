@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, names_its_path
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import LOCKS, alone
 
 Notes = dict[str, dict[str, Any]]
 
@@ -22,6 +23,7 @@ class HostMemory:
     """
 
     path: Path
+    lock: Path = LOCKS / ".host.json"
 
     def recall(self) -> Notes:
         try:
@@ -42,14 +44,11 @@ class HostMemory:
                 memory[topic] = {**values, **memory.get(topic, {})}
         return memory
 
-    def note(self, notes: Notes) -> None:
-        memory = self.with_notes(notes)
-        if memory == self.recall():
-            return
-        draft = self.path.with_suffix(".new")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(memory, indent=2, sort_keys=True) + "\n")
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut could leave the new name with nothing in it
-        draft.replace(self.path)
+    @names_its_path(lambda memory, *_: memory.path)
+    def note(self, notes: Notes) -> tuple[Notes, Notes]:
+        """What was noted before, and what is now. Runs for other labs note things at the same time."""
+        with alone(self.lock):
+            before, after = self.recall(), self.with_notes(notes)
+            if after != before:
+                files.write_whole(self.path, json.dumps(after, indent=2, sort_keys=True) + "\n", 0o644)
+        return before, after

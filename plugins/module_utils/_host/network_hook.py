@@ -35,6 +35,8 @@ done
 exit 0
 """
 WHOLE = frozenset({"script", "script up to date"})
+# Root runs them, so nobody else may write them, or the directory that they are in.
+RUNNABLE = 0o755
 NETWORK_DAEMONS = ("libvirtd", "virtnetworkd")
 
 
@@ -51,15 +53,19 @@ class HookEntry:
     def path(self) -> Path:
         return ENTRIES / self.name
 
-    def read(self) -> str | None:
-        """Its text. One that cannot be run is as good as empty."""
+    def text(self) -> str | None:
         with suppress(FileNotFoundError):
-            text = self.path.read_text(encoding="utf-8")
-            return text if os.access(self.path, os.X_OK) else ""
+            return self.path.read_text(encoding="utf-8")
         return None
 
+    def read(self) -> str | None:
+        """Its text. One that cannot be run, or that others could write, is as good as empty."""
+        text = self.text()
+        return text if text is None or _are_roots(self.path, ENTRIES) else ""
+
     def write(self, text: str) -> None:
-        files.write_whole(self.path, text, 0o755)
+        files.own_directory(ENTRIES)
+        files.write_whole(self.path, text, RUNNABLE)
 
     def remove(self) -> None:
         files.remove(self.path)
@@ -69,22 +75,17 @@ class HookEntry:
 def parts() -> Iterator[str]:
     if DISPATCHER.exists():
         yield "script"
-        if DISPATCHER.read_text(encoding="utf-8") == DISPATCHER_TEXT and os.access(DISPATCHER, os.X_OK):
+        if DISPATCHER.read_text(encoding="utf-8") == DISPATCHER_TEXT and _are_roots(DISPATCHER):
             yield "script up to date"
 
 
 def install() -> None:
-    files.write_whole(DISPATCHER, DISPATCHER_TEXT, 0o755)
+    files.write_whole(DISPATCHER, DISPATCHER_TEXT, RUNNABLE)
 
 
 def uninstall() -> None:
     files.remove(DISPATCHER)
     files.remove_empty(ENTRIES)
-
-
-def missing_directories() -> list[str]:
-    """Those that installing makes and that uninstalling, which cannot tell whose they are, leaves."""
-    return [str(directory) for directory in (HOOKS, DISPATCHER.parent) if not directory.is_dir()]
 
 
 def deaf_daemons() -> frozenset[str]:
@@ -98,6 +99,10 @@ def silence() -> str | None:
         return f"{DISPATCHER} is missing or was changed"
     deaf = sorted(deaf_daemons())
     return f"{deaf[0]} was started before {DISPATCHER} was there" if deaf else None
+
+
+def _are_roots(*paths: Path) -> bool:
+    return all(files.access(path) == (os.geteuid(), RUNNABLE) for path in paths)
 
 
 def _was_there_when_it_started(daemon: str) -> bool:

@@ -1,25 +1,24 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A directory that is ours alone, which a mark in it says: made, shared by labs, and removed with all that is in it."""
+"""A directory that is ours, which a mark in it says: made, shared by labs, and removed with what we have in it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MARK_TEXT = "Made by nometal.ipi (module {module}), which removes this directory with all that is in it.\n"
+MARK_TEXT = "Made by nometal.ipi (module {module}), which removes what it has made in here.\n"
 
 
 @dataclass
@@ -28,6 +27,8 @@ class OwnDirectory:
     mark_name: str
     module: str
     usual: str
+    known: tuple[str, ...]
+    """What we have in it, by name or pattern of the shell. What else is in it, somebody has put there, and it stays."""
     _lock: ExitStack = field(default_factory=ExitStack)
     _has_lock: bool = False
 
@@ -56,35 +57,38 @@ class OwnDirectory:
 
     def make(self) -> None:
         """For all to read: those who do are no root."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.mark.write_text(MARK_TEXT.format(module=self.module), encoding="utf-8")
-        self.path.chmod(0o755)
+        files.own_directory(self.path)
+        with files.open_kept(self.mark, 0o644) as mark:
+            mark.truncate(0)
+            mark.write(MARK_TEXT.format(module=self.module))
         self._take_lock()
 
-    def entries(self) -> Iterator[Path]:
-        return (entry for entry in self.path.iterdir() if entry != self.mark)
+    def entries(self) -> list[Path]:
+        """Ours."""
+        return removal.matching(self.path, self.known)
 
-    def remove(self) -> None:
-        """The mark is there as long as anything is."""
-        for entry in list(self.entries()):
-            remove_tree(entry)
-        self.mark.unlink(missing_ok=True)
-        self.path.rmdir()
+    def foreign(self) -> list[str]:
+        """What is not ours and stays, each with the reason."""
+        return removal.foreign(self.path, (*self.known, self.mark_name))
+
+    @property
+    def has_ours(self) -> bool:
+        return self.is_there and bool(self.mark.is_file() or self.entries() or not self.foreign())
+
+    def remove(self) -> list[str]:
+        """The mark is there as long as anything of ours is. Returns what stays."""
+        stays = removal.remove_known(self.path, self.known, self.mark_name)
         files.remove_empty(self.path.parent)
+        return stays
 
     def _may_be_ours(self) -> bool:
-        """Empty, too: a run may have been killed at any point."""
-        is_directory = self.path.is_dir() and not self.path.is_symlink()
-        return is_directory and (self.mark.is_file() or not any(self.path.iterdir()))
+        """Empty, too: a run may have been killed at any point. The usual place may hold something that stayed."""
+        if not self.path.is_dir() or self.path.is_symlink():
+            return False
+        is_usual = str(self.path) == self.usual and not self.entries()
+        return self.mark.is_file() or is_usual or not removal.entries(self.path)
 
     def _take_lock(self) -> None:
         if not self._has_lock:
             fcntl.flock(self._lock.enter_context(self.mark.open(encoding="utf-8")), fcntl.LOCK_EX)
             self._has_lock = True
-
-
-def remove_tree(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._install import boot_override
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, vm_host, vm_leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users, domain_xml, vm_host, vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import node_vms
@@ -72,22 +72,28 @@ class Nodes:
         self._bmcs_answer = True
 
     def look(self) -> tuple[Traces, ...]:
-        own = {name: _saved(domain) for name, domain in self._domains().items()}
-        own = {name: root for name, root in own.items() if domain_xml.mark_of(root).owner == self._lab}
+        own = self._own()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            written = list(pool.map(_written, own.values()))
+            written = list(pool.map(lambda root: _written(_disks(root, self._connection)), own.values()))
         running = {domain.name() for domain in self._connection.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE)}
         return tuple(
             Traces(name, name in running, disks, domain_xml.medium_of(root), boot_override.of(root), _nvram(root))
             for (name, root), disks in zip(own.items(), written)
         )
 
+    def users(self) -> list[str]:
+        """Who else depends on what the nodes' disks hold, and would lose it."""
+        own = self._own()
+        files = [path for root in own.values() for path in _disks(root, self._connection)]
+        return disk_users.told(self._connection, files, list(own))
+
     def switch_off(self, vm_name: str) -> None:
         node_vms.switch_off(self._connection, vm_name)
 
     def blank(self, path: str) -> None:
         """As large as it was. One that was damaged is made as it was declared."""
-        kind = next(disks[path] for disks in map(_disks, map(_saved, self._domains().values())) if path in disks)
+        found = (_disks(root, self._connection) for root in self._own().values())
+        kind = next(disks[path] for disks in found if path in disks)
         if not _is_damaged(path, kind):
             node_vms.make_blank(path)
             return
@@ -111,6 +117,10 @@ class Nodes:
         if boot_override.of(root):
             boot_override.forget(root)
             self._connection.defineXML(etree.tostring(root, encoding="unicode"))
+
+    def _own(self) -> dict[str, Any]:
+        roots = {name: _saved(domain) for name, domain in self._domains().items()}
+        return {name: root for name, root in roots.items() if domain_xml.mark_of(root).owner == self._lab}
 
     def _domains(self) -> dict[str, Any]:
         there = {domain.name(): domain for domain in self._connection.listAllDomains()}
@@ -151,17 +161,19 @@ def _saved(domain: Any) -> Any:
     return domain_xml.parsed(vm_host.saved_xml(domain))
 
 
-def _disks(root: Any) -> dict[str, str]:
+def _disks(root: Any, connection: Any) -> dict[str, str]:
     """Formats, by path, of disks that were made for it. What somebody has added by hand is no business of ours."""
-    made = domain_xml.mark_of(root).disks
+    mark = domain_xml.mark_of(root)
+    directory = vm_host.directory_of_pool(connection, mark.pool)
     found = ((disk.find("source"), disk.find("driver")) for disk in root.iterfind("devices/disk[@device='disk']"))
-    paths = {source.get("file"): driver.get("type") for source, driver in found if source is not None}
-    return {path: kind for path, kind in paths.items() if path and Path(path).name in made and Path(path).exists()}
+    kinds = {source.get("file"): driver.get("type") for source, driver in found if source is not None}
+    paths = [Path(path) for path in kinds if path and Path(path).name in mark.disks and Path(path).exists()]
+    return {str(path): kinds[str(path)] for path in paths if not directory or path.parent == Path(directory)}
 
 
-def _written(root: Any) -> tuple[str, ...]:
-    disks = _disks(root).items()
-    return tuple(path for path, kind in disks if _is_damaged(path, kind) or node_vms.content(path) != node_vms.BLANK)
+def _written(disks: Mapping[str, str]) -> tuple[str, ...]:
+    found = disks.items()
+    return tuple(path for path, kind in found if _is_damaged(path, kind) or node_vms.content(path) != node_vms.BLANK)
 
 
 def _is_damaged(path: str, kind: str) -> bool:

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install.infra import SUFFIX, Named
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, vm_host, vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import leases
@@ -41,17 +39,21 @@ def all_named(connection: Any) -> list[Named]:
 
 
 def domains(connection: Any) -> list[str]:
+    if connection is None:
+        return []
     return sorted(name for domain in connection.listAllDomains() if (name := domain.name()).endswith(SUFFIX))
 
 
 def pools(connection: Any) -> list[str]:
+    if connection is None:
+        return []
     return sorted(name for pool in connection.listAllStoragePools() if (name := pool.name()).endswith(SUFFIX))
 
 
 def directories(names: Collection[str]) -> list[Path]:
     """Theirs, and the one that holds them when nobody else has one there."""
     entries = list(_entries(POOLS))
-    own = [path for path in entries if path.name in names]
+    own = [path for path in entries if path.name in names and removal.has_known(path, _volumes(path))]
     return [*own, *([POOLS] if POOLS.is_dir() and own == entries else [])]
 
 
@@ -102,19 +104,19 @@ def is_dangling(connection: Any, name: str) -> bool:
     return name in pools(connection)
 
 
-def remove_path(path: Path) -> None:
+def remove_path(path: Path) -> list[str]:
+    """Returns what stays."""
     if path == POOLS:
         files.remove_empty(path)  # another installation may have begun meanwhile
-        return
-    try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    except FileNotFoundError:
-        return  # somebody else was faster
-    except OSError as error:
-        raise OperatorError(f"{path} cannot be removed: {error}.") from error
+        return []
+    if path.parent == POOLS:
+        return removal.remove_known(path, _volumes(path))
+    return removal.remove_tree(path)
+
+
+def _volumes(directory: Path) -> list[str]:
+    """The installer calls them like their pool."""
+    return [f"{directory.name}*"]
 
 
 def _root(connection: Any, name: str) -> Any:

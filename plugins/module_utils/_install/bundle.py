@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Callable, Union
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
@@ -55,8 +57,7 @@ def make(
     place_of_bundles: Path, lab: str, pieces: Iterable[Piece], redact: Callable[[str], str]
 ) -> tuple[Path, list[str]]:
     """Returns where it is, and what is in it. It appears when it is whole; old ones go then."""
-    place_of_bundles.mkdir(parents=True, exist_ok=True)
-    place_of_bundles.chmod(0o700)
+    files.own_directory(place_of_bundles, 0o700)
     path = _new(place_of_bundles, lab)
     draft = path.with_name(f".{path.name}.new")
     for left in place_of_bundles.glob(".*.new"):  # by one that was killed

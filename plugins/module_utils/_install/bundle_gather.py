@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle import TAIL_BYTES, from_line, tail
 
 if TYPE_CHECKING:
@@ -62,14 +63,14 @@ def gathered(directory: Path) -> Mapping[str, str]:
 
 @contextmanager
 def _scratch(wanted: Gathering) -> Iterator[Path]:
-    shutil.rmtree(wanted.scratch, ignore_errors=True)  # of one that was killed
-    wanted.scratch.mkdir(mode=0o700)
+    removal.discard(wanted.scratch)  # of one that was killed
+    files.make_directory(wanted.scratch, 0o700)
     try:
         copy = wanted.scratch / "cluster"
         shutil.copytree(wanted.assets, copy, ignore=shutil.ignore_patterns("*.log", "*.tar.gz"))
         yield copy
     finally:
-        shutil.rmtree(wanted.scratch, ignore_errors=True)
+        removal.discard(wanted.scratch)
 
 
 def _run(command: Sequence[str], wanted: Gathering, directory: Path) -> str:

@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import apparmor, blank, bootstrap, infra, run
 from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import Nodes, Traces
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, RUNS, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import (
+    INSTALLS,
+    KNOWN,
+    KNOWN_OF_RUNS,
+    RUNS,
+    Place,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import things_of_labs
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
@@ -68,7 +75,7 @@ class Remains:
 def names(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
     """Of its bootstrap VM: by the installer's notes, or else by what only this lab's can be called."""
     noted = infra.ids_of(place)
-    if noted:
+    if noted or connection is None:
         return sorted(map(infra.bootstrap_of, noted))
     others = [Place(path.name) for path in _directories(INSTALLS) if path.name != place.lab]
     labs = {*(other.lab for other in others), *(path.name for path in _directories(LABS)), *things_of_labs(connection)}
@@ -108,7 +115,7 @@ def plan(current: Remains | None, _desired: None = None) -> Sequence[Step]:
 
 
 class RemovalPort:
-    """One lab's installation on its host."""
+    """One lab's installation on its host. Without a connection to libvirt, what is in files is all that there is."""
 
     def __init__(self, connection: Any, lab: Lab, *, records: bool = True) -> None:
         """Records: all that the host keeps of the installation, bundles included, not only what the installer made."""
@@ -123,6 +130,21 @@ class RemovalPort:
         self._done: set[str] = set()
         self.bootstrap_vms: tuple[str, ...] = ()
         """What they are called, once it was read."""
+        self.kept: list[str] = []
+        """What was not the installation's and stays, each with the reason."""
+
+    def refuse_users(self) -> None:
+        """Say, before anything is changed, who depends on disks that would be wiped or removed."""
+        boot = find(self._connection, self._lab.place, self._lab.bridges)
+        images = [
+            str(file) for path in map(Path, boot.directories) if path != bootstrap.POOLS for file in path.glob("*")
+        ]
+        users = [*self._nodes.users(), *disk_users.told(self._connection, images, boot.domains)]
+        if users:
+            raise OperatorError(
+                f"Nothing of the cluster of lab {self._lab.place.lab} was removed, for others depend on its disks: "
+                f"{'; '.join(users)}. Remove those first, or give them other disks."
+            )
 
     def end_installer(self) -> None:
         """Until it has ended, it makes what is to be removed; so this comes before reading, except in check mode."""
@@ -135,8 +157,8 @@ class RemovalPort:
         return Remains(
             running=self._was_running or run.read(lab.place).running,
             leftovers=left,
-            nodes=self._nodes.look(),
-            files=tuple(str(path) for path in self._paths if path.exists() and not self._is_only_lock(path)),
+            nodes=self._nodes.look() if self._connection else (),
+            files=tuple(str(path) for path in self._paths if self._is_left(path)),
             apparmor_rule=self._records and apparmor.is_allowed(lab.place),
         )
 
@@ -172,13 +194,26 @@ class RemovalPort:
         for directory in (RUNS, RUNS.parent) if "remove" in self._done else ():
             files.remove_empty(directory)
 
-    def _is_only_lock(self, path: Path) -> bool:
-        return path == self._lab.place.directory and not any(path.iterdir())
+    def stays(self) -> list[str]:
+        """What others have in the directories of the installation."""
+        place = self._lab.place
+        return [*removal.foreign(place.directory, KNOWN), *removal.foreign(place.events.parent, KNOWN_OF_RUNS)]
+
+    def _is_left(self, path: Path) -> bool:
+        place = self._lab.place
+        if path == place.directory:
+            return place.is_in_use
+        return removal.has_known(path, KNOWN_OF_RUNS) if path == place.events.parent else path.exists()
 
     def _remove(self, path: Path) -> None:
         """The directory is the lock of who removes it, so that it goes last, empty."""
-        for each in list(path.iterdir()) if path == self._lab.place.directory else [path]:
-            bootstrap.remove_path(each)
+        place = self._lab.place
+        if path == place.directory:
+            self.kept += removal.remove_entries(path, KNOWN)
+        elif path == place.events.parent:
+            self.kept += removal.remove_known(path, KNOWN_OF_RUNS)
+        else:
+            self.kept += bootstrap.remove_path(path)
 
 
 def remove(  # noqa: PLR0913 - few callers, and names say what is what
@@ -192,6 +227,7 @@ def remove(  # noqa: PLR0913 - few callers, and names say what is what
 ) -> list[str]:
     """Returns what was done. Without records, bundles and what the next installation goes on with stay."""
     port = RemovalPort(connection, Lab(place, bridges, nodes, bmc_home), records=records)
+    port.refuse_users()
     port.end_installer()
     steps = plan(port.read())
     for step in steps:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import running
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class TakenOver(BaseException):
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a+", encoding="ascii") as file:
+    files.make_directory(lock.parent)
+    with files.open_kept(lock, 0o600) as file:
         _take(file, lock)
         signal.signal(signal.SIGTERM, _taken_over)
         yield

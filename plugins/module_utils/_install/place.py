@@ -9,11 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import cluster_name
 
 INSTALLS = Path("/var/lib/nometal/install")
 RUNS = Path("/run/nometal/install")
 CACHE = Path("/var/cache/nometal/installer")
+KNOWN = (
+    *("cluster", "install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
+    *("tmp", "bundles", "draft", "gather", "power-cycled.json", ".*.new"),
+    *(".cache", ".config", ".kube", ".local"),  # the installer and oc take it for their home
+)
+"""What there is in a lab's directory. What else is in it is not the collection's, and stays."""
+KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "jobs")
+"""And in that of its runs."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,11 @@ class Place:
     @property
     def directory(self) -> Path:
         return INSTALLS / self.lab
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anything of the installation is there."""
+        return any(removal.matching(self.directory, KNOWN))
 
     @property
     def assets(self) -> Path:

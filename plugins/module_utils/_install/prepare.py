@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from contextlib import contextmanager, suppress
@@ -16,7 +15,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     manifest_files,
     media_tls,
@@ -135,8 +134,9 @@ def _clear(place: Place) -> None:
 
 
 def _remove(directory: Path) -> None:
-    if directory.exists():
-        shutil.rmtree(directory)
+    stays = removal.remove_tree(directory)
+    if stays:
+        raise OperatorError(f"{directory} cannot be made anew, for others have something in it: {', '.join(stays)}.")
 
 
 def make_directories(place: Place) -> None:

@@ -82,17 +82,19 @@ def boot_id() -> str:
 
 def start(place: Place, plan: Plan) -> None:
     """Returns when it runs, or has ended already."""
+    began = time.time()
     identity = secrets.token_hex(8)
     files.write_whole(place.directory / runner.PLAN, json.dumps({**asdict(plan), "id": identity}) + "\n", 0o600)
     files.write_whole(place.runner, inspect.getsource(runner), 0o600)
-    if Path("/run/systemd/system").is_dir():
-        _start_by_systemd(place)
-    else:
-        _start_detached(place)
-    if not _wait_until(lambda: _noted(place.run).get("id") == identity, STARTING_SECONDS):
-        raise OperatorError(
-            f"The installer of lab {place.lab} did not begin within {STARTING_SECONDS} seconds.\n{_last_words(place)}"
-        )
+    by_systemd = Path("/run/systemd/system").is_dir()
+    (_start_by_systemd if by_systemd else _start_detached)(place)
+
+    def has_begun() -> bool:
+        return bool(_noted(place.run).get("id") == identity)
+
+    _wait_until(lambda: has_begun() or (by_systemd and _has_gone(place)), STARTING_SECONDS)
+    if not has_begun():
+        raise OperatorError(f"The installer of lab {place.lab} did not begin.\n{_last_words(place, began)}")
 
 
 def stop(place: Place, seconds: float = STOPPING_SECONDS) -> bool:
@@ -120,10 +122,14 @@ def _ask_to_end(place: Place) -> None:
         _send(pid, signal.SIGINT)
 
 
+def _unit_of(place: Place) -> str:
+    return f"nometal-install-{place.lab}.service"
+
+
 def _start_by_systemd(place: Place) -> None:
-    unit = f"nometal-install-{place.lab}.service"
+    unit = _unit_of(place)
     # The unit of a run that has just ended may be there for an instant more.
-    _wait_until(lambda: _load_state(unit) == "not-found", KILLING_SECONDS)
+    _wait_until(lambda: _has_gone(place), KILLING_SECONDS)
     processes.run(
         *("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--description=Installation of lab {place.lab}"),
         "--property=KillMode=process",  # an installer whose runner is killed runs on
@@ -132,8 +138,9 @@ def _start_by_systemd(place: Place) -> None:
     )
 
 
-def _load_state(unit: str) -> str:
-    return processes.run("systemctl", "show", "--property=LoadState", "--value", unit).strip()
+def _has_gone(place: Place) -> bool:
+    shown = processes.run("systemctl", "show", "--property=LoadState", "--value", _unit_of(place))
+    return shown.strip() == "not-found"
 
 
 def _start_detached(place: Place) -> None:
@@ -160,11 +167,13 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _last_words(place: Place) -> str:
+def _last_words(place: Place, began: float) -> str:
+    """Its own, and those of systemd: where it could not even begin to speak, nothing else says why."""
+    lines: list[str] = []
     with suppress(OSError):
-        lines = place.output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return Redactor(bundle_secrets.known(place)).text("\n".join(lines[-LAST_LINES:]))
-    return ""
+        lines = place.output.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+    lines.append(processes.journal_of(_unit_of(place), began, LAST_LINES))
+    return Redactor(bundle_secrets.known(place)).text("\n".join(lines).strip())
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:

@@ -128,7 +128,7 @@ def main() -> None:
             _take(lock.fileno())
             Runner(directory, lock.fileno()).run()
     except OSError as error:  # the disk is full
-        raise SystemExit(f"Running the installer failed: {error}") from error
+        raise SystemExit(f"Running the installer in {directory} failed: {error}") from error
 
 
 if __name__ == "__main__":

@@ -13,12 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
-from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import (
-    MARK_TEXT,
-    OwnDirectory,
-    remove_tree,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import MARK_TEXT, OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     run,
     tools_kept,
@@ -41,6 +37,7 @@ if TYPE_CHECKING:
 MARK = ".nometal-tools"
 MODULE, USUAL_PATH = "installer_tools", "/var/cache/nometal/tools"
 UNFINISHED = "unfinished-"
+OURS = ("ocp-*", "okd-*", f"{UNFINISHED}*", tools_request.CHANNELS)
 GIVEN_UP = 24 * 3600.0  # seconds since anything came, or since it was wanted
 KEPT = 2  # of a minor version
 
@@ -68,7 +65,7 @@ def refuse_conflicts(path: Path) -> None:
 
 
 def _own(path: Path) -> OwnDirectory:
-    return OwnDirectory(path, MARK, MODULE, USUAL_PATH)
+    return OwnDirectory(path, MARK, MODULE, USUAL_PATH, OURS)
 
 
 class ToolsPort:
@@ -105,9 +102,10 @@ class ToolsPort:
         return locked(self._path / MARK, fcntl.LOCK_SH, self._make_directory, lambda: self._wait("their removal"))
 
     def _make_directory(self) -> None:
-        self._path.mkdir(parents=True, exist_ok=True)
-        if not (self._path / MARK).exists():
-            (self._path / MARK).write_text(MARK_TEXT.format(module=MODULE), encoding="utf-8")
+        files.own_directory(self._path)
+        with files.open_kept(self._path / MARK, 0o644) as mark:
+            if not mark.tell():
+                mark.write(MARK_TEXT.format(module=MODULE))
 
     def _wait(self, what: str) -> None:
         self._progress.say("oc", f"waits for {what}")
@@ -115,7 +113,7 @@ class ToolsPort:
     def _finish(self) -> None:
         """What is there of it stays when this is killed, and is gone on with."""
         final, work = self._answer.directory, self._work
-        with locked(work, fcntl.LOCK_EX, lambda: work.mkdir(exist_ok=True), lambda: self._wait("another run")):
+        with locked(work, fcntl.LOCK_EX, lambda: files.make_directory(work), lambda: self._wait("another run")):
             if not tools_kept.read(final):  # by another run, while this one waited
                 self._forget_others(work)
                 try:
@@ -123,11 +121,11 @@ class ToolsPort:
                 except BaseException:
                     _keep_downloads(work)
                     raise
-                remove_tree(final)
+                removal.remove_tree(final)
                 made.rename(final)
                 with suppress(FileNotFoundError):  # another run does the same
                     self._forget_older()
-            remove_tree(work)
+            removal.remove_tree(work)
 
     def _forget_older(self) -> None:
         """Channels move on, and each release takes about a gigabyte."""
@@ -138,7 +136,7 @@ class ToolsPort:
         of_minor = [entry for entry, version in found.items() if tools_release.numbers(version) == own]
         for entry in sorted(of_minor, key=_wanted)[:-KEPT]:
             if found[entry] not in in_use and _wanted(entry) < time.time() - GIVEN_UP:
-                remove_tree(entry)
+                removal.remove_tree(entry)
 
     def _forget_others(self, own: Path) -> None:
         """What nobody goes on with takes room."""
@@ -146,7 +144,7 @@ class ToolsPort:
             if work != own and _touched(work) < time.time() - GIVEN_UP:
                 with locked(work, fcntl.LOCK_EX) as has_lock:
                     if has_lock:
-                        remove_tree(work)
+                        removal.remove_tree(work)
 
 
 @dataclass(frozen=True)
@@ -154,16 +152,16 @@ class RemovalPort:
     path: Path
 
     def read(self) -> Tools | None:
-        return Tools(None) if self.path.exists() else None
+        return Tools(None) if _own(self.path).has_ours else None
+
+    def stays(self) -> list[str]:
+        """What somebody else has there."""
+        return _own(self.path).foreign()
 
     def apply(self, _step: Step) -> None:
         try:
-            with locked(self.path / MARK, fcntl.LOCK_EX, wait=lambda: None) as has_lock:
-                if has_lock:
-                    _own(self.path).remove()
-            if self.path.exists():
-                self.path.rmdir()
-            files.remove_empty(self.path.parent)
+            with locked(self.path / MARK, fcntl.LOCK_EX, wait=lambda: None):
+                _own(self.path).remove()
         except OSError as error:
             raise OperatorError(f"{self.path} cannot be removed: {error}.") from error
 
@@ -181,5 +179,5 @@ def _touched(work: Path) -> float:
 def _keep_downloads(work: Path) -> None:
     for entry in work.iterdir():
         if not entry.with_suffix(tools_making.PART).exists():
-            remove_tree(entry)
+            removal.remove_tree(entry)
     files.remove_empty(work)

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     checksums,
     tools_archive,
@@ -35,7 +35,7 @@ def make(request: Request, answer: Answer, work: Path, progress: Progress) -> Pa
     if answer.origin is None or answer.release is None:
         raise OperatorError(f"The tools in {answer.directory} have gone while they were looked at: run this again.")
     made = work / "tools"
-    shutil.rmtree(made, ignore_errors=True)
+    removal.discard(made)
     (made / BIN).mkdir(parents=True)
     making = Making(request, answer.origin, answer.release, work, progress)
     tools_kept.record(made, making.fill(made / BIN))
@@ -82,7 +82,7 @@ class Making:
             )
         self._progress.say(tools_release.INSTALLER, "comes out of the release image")
         unpacked = self._work / "extracted"
-        shutil.rmtree(unpacked, ignore_errors=True)
+        removal.discard(unpacked)
         unpacked.mkdir()
         tools_programs.extract(oc, name, image, unpacked, self._request.pull_secret)
         (unpacked / name).rename(to)

@@ -47,6 +47,11 @@ class Identity:
         """Of everything that libvirt knows by name."""
         return f"nometal-{self.lab}"
 
+    @property
+    def media_pool(self) -> str:
+        """Of the BMCs' virtual media. A lab may be called so that its own pool has this name: the doctor refuses it."""
+        return f"{self.prefix}-media"
+
     def vm_name(self, node: str) -> str:
         return f"{self.lab}-{node}"
 
@@ -66,3 +71,16 @@ class Identity:
         digest = hashlib.sha256(self.lab.encode()).hexdigest()[:HASH_LENGTH]
         room = LONGEST_INTERFACE_NAME - len(prefix) - len(digest) - 1
         return f"{prefix}{self.lab[:room]}_{digest}"
+
+
+POOLS = {"storage-pool": "", "media-pool": "-media"}
+"""What follows the lab's prefix in the names of its pools, by what their UUIDs are derived from."""
+
+
+def owner_of_pool(name: str, uuid_text: str) -> str:
+    """The lab whose pool has this name and this UUID, which is the only mark that a pool carries."""
+    for thing, behind in POOLS.items():
+        lab = name[len(Identity("").prefix) : len(name) - len(behind)]
+        if name == f"{Identity(lab).prefix}{behind}" and uuid_text == Identity(lab).uuid_of(thing):
+            return lab
+    return ""

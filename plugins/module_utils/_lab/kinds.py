@@ -47,6 +47,13 @@ def cluster_name(value: str) -> str:
     return _no_longer_than(LONGEST_CLUSTER_NAME, dns_label(value))
 
 
+def is_lab_name(value: str) -> bool:
+    try:
+        return cluster_name(value) == value
+    except ValueError:
+        return False
+
+
 def domain_name(value: str) -> str:
     if not re.fullmatch(DOMAIN_PATTERN, value) or any(len(label) > LONGEST_LABEL for label in value.split(".")):
         raise ValueError(f"is {show(value)}; a domain in lower case is right, such as lab.example.test")

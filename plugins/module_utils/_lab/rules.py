@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab import (
     rules_install,
     rules_nodes,
     rules_provisioning,
+    rules_storage,
     rules_unique,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.draft import Draft
@@ -56,6 +57,7 @@ RULES = (
     Rule(rules_provisioning.dhcp_range, (*PROVISIONING, *COUNTS, "provisioning_network")),
     Rule(rules_bmc.protocol, ("bmc.protocol", "provisioning_network")),
     Rule(rules_bmc.ports, ("bmc.protocol", "bmc.port", *COUNTS)),
+    Rule(rules_storage.pool_directory, ("name", "storage_pool")),
     Rule(rules_dns.domain, ("name", "base_domain")),
     Rule(rules_dns.forwarders, GATEWAY),
     Rule(rules_dns.records, ("name", "base_domain")),

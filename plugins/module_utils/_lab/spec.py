@@ -40,7 +40,7 @@ class StoragePool:
 
     path: str | None = key(
         kinds.DIRECTORY,
-        "Directory for them alone: missing or empty to begin with.",
+        "Directory for them alone, missing or empty to begin with; none of the system's, such as /home or /srv itself.",
         derived="`/var/lib/libvirt/images/nometal-<lab>`",
     )
 

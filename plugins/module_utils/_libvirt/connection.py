@@ -12,6 +12,11 @@ try:
 except ImportError:
     libvirt = None
 
+try:
+    import lxml
+except ImportError:
+    lxml = None  # type: ignore[assignment]  # mypy takes the name for the module alone
+
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
@@ -24,9 +29,10 @@ ROLE_HINT = "role nometal.ipi.host_prep installs and starts it"
 @contextmanager
 def connect(uri: str) -> Iterator[Any]:
     """Open libvirt, and turn its errors inside the block into ones that an operator can act on."""
-    if libvirt is None:
+    missing = missing_bindings()
+    if missing:
         raise NotThereYetError(
-            f"{sys.executable} has no libvirt bindings: {ROLE_HINT}; "
+            f"{sys.executable} has no {' and no '.join(missing)}: {ROLE_HINT}; "
             "if it did, set ansible_python_interpreter to the distribution's own Python, /usr/bin/python3."
         )
     # Otherwise libvirt prints every error on stderr as well, also those that are handled here.
@@ -38,6 +44,11 @@ def connect(uri: str) -> Iterator[Any]:
         raise OperatorError(f"libvirt at {uri} refused: {error.get_error_message()}") from error
     finally:
         connection.close()
+
+
+def missing_bindings() -> list[str]:
+    """What this Python lacks to ask libvirt."""
+    return [what for what, module in (("libvirt bindings", libvirt), ("lxml", lxml)) if module is None]
 
 
 def _open(uri: str) -> Any:

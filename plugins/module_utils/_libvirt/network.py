@@ -147,7 +147,7 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
     if differing and not may_restart:
         raise OperatorError(
             f"network {desired.name} runs, and only a restart can change {_changes(running, wanted, differing)}. "
-            f"Nothing was changed. {HOW_TO_ALLOW}: guests then lose their network for a second or two and get all of "
+            f"It stays as it is. {HOW_TO_ALLOW}: guests then lose their network for a second or two and get all of "
             "it back."
         )
     # Without its bridge, nothing is plugged in any more: nobody has to allow that it comes back.

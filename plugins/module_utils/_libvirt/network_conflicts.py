@@ -57,7 +57,7 @@ def refuse(
         *(_dnsmasq(desired.name) if running else []),
     ]
     if problems:
-        raise OperatorError(f"network {desired.name}, nothing was changed: " + "; ".join(problems))
+        raise OperatorError(f"network {desired.name} is refused: " + "; ".join(problems))
 
 
 def refuse_to_unplug(connection: Any, leaving: Leaving, keep: Collection[str]) -> None:
@@ -68,7 +68,7 @@ def refuse_to_unplug(connection: Any, leaving: Leaving, keep: Collection[str]) -
             way_out = _way_for_guests(connection, keep) if any(there.values()) else ""
             raise OperatorError(
                 f"network {name} is no longer wanted, but {_shown(there)} on its bridge would be unplugged. "
-                f"Nothing was changed. {way_out}{HOW_TO_ALLOW} to have it removed all the same."
+                f"It stays. {way_out}{HOW_TO_ALLOW} to have it removed all the same."
             )
 
 

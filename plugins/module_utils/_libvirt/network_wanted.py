@@ -30,7 +30,7 @@ def network_from(params: dict[str, Any]) -> Network:
     problems = reader.problems or list(network_rules.problems(declared))
     if problems:
         listed = "\n".join(f"- {problem}" for problem in problems)
-        raise OperatorError(f"network {params['name']} cannot be like this; nothing was changed:\n{listed}")
+        raise OperatorError(f"network {params['name']} cannot be like this:\n{listed}")
     definition = _definition(declared, params["bridge"], params["forward"])
     return Network(params["name"], params["owner"], definition, autostart=params["autostart"])
 

@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import volumes_in_use
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import volumes_in_use
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import PoolDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 try:
@@ -19,9 +21,6 @@ except ImportError:  # connect() has said so by the time that anything here runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-BUILT_MODE = 0o711
-"""As libvirt makes a pool's directory."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class StoragePool:
     directory: bool = True
     active: bool = True
     autostart: bool = True
+    defined: bool = True
+    """Or else there is but the directory, of a run that was killed."""
 
 
 def plan(current: StoragePool | None, desired: StoragePool | None) -> Sequence[Step]:
@@ -44,7 +45,7 @@ def plan(current: StoragePool | None, desired: StoragePool | None) -> Sequence[S
 
 def _plan_presence(current: StoragePool | None, desired: StoragePool) -> Sequence[Step]:
     steps = {
-        "define": current is None,
+        "define": current is None or not current.defined,
         "build": current is None or not current.directory,
         "start": current is None or not current.active,
         "autostart": current is None or not current.autostart,
@@ -54,26 +55,44 @@ def _plan_presence(current: StoragePool | None, desired: StoragePool) -> Sequenc
 
 def _plan_removal(current: StoragePool) -> Sequence[Step]:
     # The definition goes last: as long as it is there, the next run can tell what is still to be removed.
-    steps = {"stop": current.active, "delete": current.directory, "undefine": True}
+    steps = {"stop": current.active, "delete": current.directory, "undefine": current.defined}
     return [Step(verb, current.name) for verb, needed in steps.items() if needed]
 
 
 class StoragePoolPort:
-    """One lab's pool in libvirt. Nothing is done to a pool or a directory that is not the lab's."""
+    """One lab's pool in libvirt. Nothing is done to a pool, a directory or a file that is not the lab's."""
 
-    def __init__(self, connection: Any, pool: StoragePool) -> None:
+    def __init__(
+        self, connection: Any, pool: StoragePool, is_ours: Callable[[Path], bool] = lambda _path: False
+    ) -> None:
+        """Is ours: tells which files in the directory go with the pool."""
         self._connection = connection
         self._desired = pool
+        self._is_ours = is_ours
+        self.kept: list[str] = []
+        """What was not ours in the directory, and stays, once it was removed."""
 
     def read(self) -> StoragePool | None:
         pool = self._find()
-        return None if pool is None else _state_of(pool)
+        if pool is not None:
+            return _state_of(pool)
+        if not self._directory(None).note:
+            return None
+        return replace(self._desired, active=False, autostart=False, defined=False)
+
+    def stays(self) -> list[str]:
+        """What will stay in the directory when the pool is removed."""
+        pool = self._find()
+        directory = self._directory(pool)
+        return directory.stays(self._is_ours) if pool or directory.note else []
 
     def refuse_conflicts(self) -> None:
         """Say what stands in the way of the desired pool, before anything is changed."""
         path = self._desired.path
         pool = self._find()
         if pool is None:
+            self._refuse_name_of_others()
+            self._refuse_directory_of_system()
             self._refuse_directory_of_others()
         elif _path_of(pool) != path:
             raise OperatorError(
@@ -84,44 +103,84 @@ class StoragePoolPort:
     def refuse_users(self, owner: str | None) -> None:
         """Say whose disks would be destroyed with the pool."""
         pool = self._find()
-        in_use = list(volumes_in_use(self._connection, pool, owner)) if pool else []
+        in_use = list(volumes_in_use(self._connection, pool, owner, self._is_ours)) if pool else []
         if in_use:
             raise OperatorError(
-                f"storage pool {self._desired.name} stays as it is, for it holds disks of others: {'; '.join(in_use)}. "
+                f"storage pool {self._desired.name} stays as it is, for others depend on it: {'; '.join(in_use)}. "
                 "Remove those VMs with their disks first, or have their disks elsewhere."
             )
 
     def apply(self, step: Step) -> None:
-        if step.verb == "define":
-            self._connection.storagePoolDefineXML(_xml_of(self._desired))
-            return
-        pool = self._connection.storagePoolLookupByUUIDString(self._desired.uuid)
-        {
-            "build": lambda: _build(pool),
-            "start": pool.create,
+        pool = self._find()
+        directory = self._directory(pool)
+        actions: dict[str, Callable[[], object]] = {
+            "define": lambda: self._define(directory),
+            "build": lambda: _build(pool, directory),
             "autostart": lambda: pool.setAutostart(1),
-            "stop": pool.destroy,
-            "delete": lambda: _delete(_path_of(pool)),
-            "undefine": pool.undefine,
-        }[step.verb]()
+            "delete": lambda: self._delete(directory),
+            "undefine": lambda: self._undefine(pool, directory),
+        }
+        if step.verb in actions:
+            actions[step.verb]()
+        else:
+            {"start": pool.create, "stop": pool.destroy}[step.verb]()
+
+    def _directory(self, pool: Any) -> PoolDirectory:
+        path = _path_of(pool) if pool else self._desired.path
+        return PoolDirectory(path, self._desired.name, self._desired.uuid)
+
+    def _define(self, directory: PoolDirectory) -> None:
+        """What a directory was like that is there already is noted before libvirt knows it."""
+        directory.adopt()
+        self._connection.storagePoolDefineXML(_xml_of(self._desired))
+
+    def _delete(self, directory: PoolDirectory) -> None:
+        """Of directories above that were made for it, those that another pool needs go with that one."""
+        parents = list(directory.note.parents) if directory.note else []
+        self.kept = directory.remove(self._is_ours)
+        left = [parent for parent in parents if Path(parent).is_dir()]
+        for pool in self._connection.listAllStoragePools() if left else ():
+            other = PoolDirectory(_path_of(pool), pool.name(), pool.UUIDString())
+            above = [parent for parent in left if Path(parent) in other.path.parents]
+            if above:
+                other.inherit(above)
+
+    @staticmethod
+    def _undefine(pool: Any, directory: PoolDirectory) -> None:
+        directory.clear_drafts()
+        pool.undefine()
+
+    def stranger(self) -> str:
+        """What is said of a pool that only has the name. It is another lab's, or was made by somebody, and stays."""
+        pool = None if self._find() else self._of_that_name()
+        return f"storage pool {pool.name()} at {_path_of(pool)} is not this lab's" if pool else ""
 
     def _find(self) -> Any:
-        for pool in self._connection.listAllStoragePools():
-            if pool.UUIDString() == self._desired.uuid:
-                return pool
-            if pool.name() == self._desired.name:
-                raise OperatorError(
-                    f"storage pool {pool.name()} at {_path_of(pool)} is not this lab's: "
-                    "give the lab another name, or remove that pool yourself."
-                )
-        return None
+        """By the mark alone: two labs may have come to one name."""
+        pools = self._connection.listAllStoragePools()
+        return next((pool for pool in pools if pool.UUIDString() == self._desired.uuid), None)
+
+    def _of_that_name(self) -> Any:
+        pools = self._connection.listAllStoragePools()
+        return next((pool for pool in pools if pool.name() == self._desired.name), None)
+
+    def _refuse_name_of_others(self) -> None:
+        if told := self.stranger():
+            raise OperatorError(f"{told}: give the lab another name, or remove that pool yourself.")
+
+    def _refuse_directory_of_system(self) -> None:
+        """Also where a symbolic link leads to it."""
+        path = Path(self._desired.path)
+        objection = pool_path.objection(str(path)) or pool_path.objection(str(path.resolve()))
+        if objection:
+            raise OperatorError(f"path {objection} (lab_spec.storage_pool.path).")
 
     def _refuse_directory_of_others(self) -> None:
         path = Path(self._desired.path)
         for pool in self._connection.listAllStoragePools():
             if _path_of(pool) == str(path):
                 raise OperatorError(f"{path} belongs to storage pool {pool.name()}: name another directory.")
-        if path.is_symlink() or (path.exists() and (not path.is_dir() or _contents(path))):
+        if path.is_symlink() or (path.exists() and (not path.is_dir() or self._directory(None).contents())):
             raise OperatorError(
                 f"{path} exists and is not an empty directory, so it may hold what is not this lab's: "
                 "empty it yourself, or name another directory."
@@ -152,32 +211,12 @@ def _xml_of(pool: StoragePool) -> str:
     return etree.tostring(root, encoding="unicode")
 
 
-def _contents(directory: Path) -> list[Path]:
-    # A file system that is mounted there has this from the start.
-    return [entry for entry in directory.iterdir() if entry.name != "lost+found"]
+def made_by(owner: str | None) -> Callable[[Path], bool]:
+    """Tells the volumes that were made for VMs of an owner; without one, none is known."""
+    return lambda path: bool(owner) and volume_marks.maker_of(path) == owner
 
 
-def _build(pool: Any) -> None:
-    """The directory; libvirt makes that of an idle pool only."""
-    if not pool.isActive():
-        pool.build()
-        return
-    directory = Path(_path_of(pool))
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(BUILT_MODE)
-    pool.refresh()  # of what was in it, nothing is left
-
-
-def _delete(path: str) -> None:
-    """All of it, for it was new or empty when it became this lab's. A mount point itself stays."""
-    directory = Path(path)
-    try:
-        for entry in _contents(directory):
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-        if not directory.is_mount():
-            directory.rmdir()
-    except OSError as error:
-        raise OperatorError(f"{path} cannot be removed: {error}.") from error
+def _build(pool: Any, directory: PoolDirectory) -> None:
+    directory.make()
+    if pool.isActive():
+        pool.refresh()  # of what was in it, nothing is left

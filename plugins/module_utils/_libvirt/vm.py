@@ -101,6 +101,20 @@ def plan(current: Fleet | None, desired: Fleet) -> list[Step]:
     ]
 
 
+def destroyed(current: Fleet | None, desired: Fleet) -> list[str]:
+    """What that plan destroys of what somebody may need. A disk that is only half made holds nothing."""
+    now = current or Fleet()
+    of_disk = {disk.name: name for name, vm in desired.vms.items() for disk in vm.disks}
+    return [
+        *(f"VM {name} with its disks" for name in now.vms if name not in desired.vms),
+        *(
+            f"disk {name} of VM {of_disk.get(name, 'unknown')}"
+            for name, volume in now.volumes.items()
+            if name in desired.volumes and not volume.half_made and not volume.can_become(desired.volumes[name])
+        ),
+    ]
+
+
 def _disk_steps(now: Mapping[str, Volume], desired: Mapping[str, Volume]) -> Iterator[Step]:
     verbs = {name: _verb(now.get(name), wanted) for name, wanted in desired.items()}
     for verb in ("recreate disk", "create disk", "grow disk"):

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.kvm import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.domain_xml import Mark
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import POOL_KINDS, Volume
 
@@ -37,7 +36,6 @@ PATIENCE = 30.0
 QCOW2_HEADER = 72
 QCOW2_SIZE = slice(24, 32)
 LINKS = Path("/sys/class/net")
-NOTE = "trusted.nometal.ipi.vm"  # only root can read or write it
 
 
 @dataclass(frozen=True)
@@ -157,8 +155,14 @@ def pool_named(connection: Any, name: str | None, volumes: set[str]) -> Pool | N
         found,
         free_bytes=pool.info()[3],
         volumes={volume.name(): _volume(volume) for volume in there},
-        made_for={volume.name(): made_for(volume.path()) for volume in there},
+        made_for={volume.name(): volume_marks.made_for(volume.path()) for volume in there},
     )
+
+
+def directory_of_pool(connection: Any, name: str) -> str:
+    """Empty where there is no such pool."""
+    pools = [pool for pool in connection.listAllStoragePools() if pool.name() == name]
+    return next((xml.parsed(pool.XMLDesc()).findtext("target/path", default="") for pool in pools), "")
 
 
 def _refresh(pool: Any) -> None:
@@ -176,19 +180,6 @@ def _refreshed(pool: Any, *, last_try: bool) -> bool:
             raise
         return False
     return True
-
-
-def note_made_for(path: str, vm: str) -> None:
-    """Where files cannot carry such a note, a disk whose VM has vanished is not known again, and stays."""
-    with suppress(OSError):
-        os.setxattr(path, NOTE, vm.encode())
-
-
-def made_for(path: str) -> str:
-    try:
-        return os.getxattr(path, NOTE).decode()
-    except OSError:
-        return ""
 
 
 def _volume(volume: Any) -> Volume:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import console_of
 
 if TYPE_CHECKING:
@@ -49,4 +49,4 @@ def forget_runs(name: str, running: Callable[[], Collection[int]], where: Iterab
     for path in found:
         number = path.name.split("-")[1]
         if number.isdigit() and path.name == f"domain-{number}-{name[:SHORT_NAME]}" and int(number) not in alive:
-            shutil.rmtree(path, ignore_errors=True)
+            removal.discard(path)

@@ -9,9 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import (
+    disk_users,
+    firmware,
+    vm_host,
+    vm_rules,
+    volume_marks,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_edit as edit
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import firmware, vm_host, vm_rules
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import vm_leftovers as leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import AUTO, Fleet, pending
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_batch import Batch
@@ -57,6 +64,8 @@ class VmPort:
         self._host = self._measured()
         self._doomed = self._doomed_pools()
         self._batch = Batch()
+        self.kept: list[str] = []
+        """Paths of disks that could not be removed, each with the reason."""
 
     def problems(self) -> Iterator[Problem]:
         request = self._request
@@ -64,8 +73,34 @@ class VmPort:
         yield from vm_rules.stopped_pools(self._doomed)
         removed = [name for name in self._concerned() if name not in request.wanted.vms]
         left = {name: domain for name, domain in self._domains.items() if name not in removed}
-        yield from vm_rules.shared_disks([self._domains[name] for name in removed], left.values(), self._doomed)
+        yield from self._shared_disks({**self._disks_of(removed), **self._recreated()}, removed)
         yield from vm_rules.problems(replace(self._host, domains=left), request.wanted, recreate=request.recreate)
+
+    def _shared_disks(self, files: dict[str, str], removed: list[str]) -> Iterator[Problem]:
+        if files:
+            own = {*removed, *files.values()}
+            yield from vm_rules.shared_disks(files, *disk_users.dependents(self._connection, files, own))
+
+    def _disks_of(self, names: list[str]) -> dict[str, str]:
+        """By path, the VM with which it goes."""
+        marks = {name: self._domains[name].mark for name in names}
+        pools = {pool.name: pool.directory for pool in self._doomed}
+        found = ((name, mark.pool, disk) for name, mark in marks.items() for disk in mark.disks)
+        return {f"{pools[pool]}/{disk}": name for name, pool, disk in found if pool in pools}
+
+    def _recreated(self) -> dict[str, str]:
+        """Disks with something in them that are to be made anew."""
+        pool, wanted = self._host.pool, self._request.wanted
+        if pool is None or not self._request.recreate:
+            return {}
+        there = {name: volume for name, volume in pool.volumes.items() if not volume.half_made}
+        lost = {name for name, volume in there.items() if not volume.can_become(wanted.volumes[name])}
+        return {
+            f"{pool.directory}/{disk.name}": name
+            for name, vm in wanted.vms.items()
+            for disk in vm.disks
+            if disk.name in lost
+        }
 
     def read(self) -> Fleet:
         return Fleet(
@@ -158,7 +193,7 @@ class VmPort:
             domain_type=vm_rules.domain_type(self._host, name, vm),
             firmware=self._host.firmware[vm.firmware, vm.machine] or firmware.Firmware(),
         )
-        Path(vm.console or "").parent.mkdir(parents=True, exist_ok=True)
+        files.make_directory(Path(vm.console or "").parent)
         if name in self._domains:
             root = xml.parsed(vm_host.saved_xml(self._domain(name)))  # anew: its BMC does not wait for us
         else:
@@ -173,10 +208,11 @@ class VmPort:
         text = VOLUME.format(name=name, size=volume.size_bytes, format=volume.format, compat=compat)
         self._connection.storagePoolLookupByName(self._pool().name).createXML(text)
         owning = next(vm for vm in self._request.wanted.vms.values() if any(disk.name == name for disk in vm.disks))
-        vm_host.note_made_for(self._path(name), owning.known_as)
+        volume_marks.note_made_for(self._path(name), owning.known_as)
 
     def _recreate_disk(self, name: str) -> None:
         self._connection.storageVolLookupByPath(self._path(name)).delete()
+        volume_marks.forget(self._path(name))
         self._create_disk(name)
 
     def _grow_disk(self, name: str) -> None:
@@ -210,10 +246,15 @@ class VmPort:
 
     def _delete_disks(self, domain: Domain) -> None:
         for pool in (pool for pool in self._doomed if pool.name == domain.mark.pool):
-            for name in pool.volumes.keys() & set(domain.mark.disks):
-                self._connection.storageVolLookupByPath(f"{pool.directory}/{name}").delete()
-            if not pool.active:
-                leftovers.unlink(path for path in Path(pool.directory).glob("*") if path.name in domain.mark.disks)
+            mounts = removal.mount_points()
+            for path in (Path(pool.directory).resolve() / name for name in domain.mark.disks):
+                if str(path) in mounts:
+                    self.kept.append(removal.kept(path, mounted=True))
+                elif path.name in pool.volumes:
+                    self._connection.storageVolLookupByPath(f"{pool.directory}/{path.name}").delete()
+                elif not pool.active:
+                    leftovers.unlink([path])
+                volume_marks.forget(str(path))
 
     def _domain(self, name: str) -> Any:
         return self._connection.lookupByName(name)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import gib
@@ -17,12 +18,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared i
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import Doubt, Use
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, Vm
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import (
         Capabilities,
-        Domain,
         Host,
         Pool,
     )
@@ -49,14 +50,18 @@ def stopped_pools(pools: Iterable[Pool]) -> Iterator[Problem]:
         yield Problem("", "pool", f"{pool.name} is not started, so the disks in it cannot be removed: {hint}")
 
 
-def shared_disks(removed: Iterable[Domain], left: Iterable[Domain], pools: Iterable[Pool]) -> Iterator[Problem]:
-    """A disk goes with its VM, so no other VM may have it as well."""
-    directories, others = {pool.name: pool.directory for pool in pools}, list(left)
-    for domain in (domain for domain in removed if domain.mark.pool in directories):
-        for user in others:
-            for disk in sorted(xml.own_disks(user.root, directories[domain.mark.pool], domain.mark.disks)):
-                text = f"{disk} would be destroyed, and VM {user.name} uses it: take it out of that VM first"
-                yield Problem(domain.name, "disks", text)
+def shared_disks(files: Mapping[str, str], uses: Iterable[Use], doubts: Iterable[Doubt]) -> Iterator[Problem]:
+    """A disk goes with its VM, so nothing else may depend on it. Files: by path, the VM."""
+    for use in uses:
+        disk = f"{PurePath(use.file).name} would be destroyed"
+        if use.vm:
+            text = f"{disk}, and VM {use.vm} uses it: take it out of that VM first"
+        else:
+            text = f"{disk}, and it is the base of {use.by}: remove that first, or give it another base"
+        yield Problem(files[use.file], "disks", text)
+    if files:
+        names = _listed(list(dict.fromkeys(files.values())))
+        yield from (Problem(names, "disks", f"would be destroyed, and {doubt}") for doubt in doubts)
 
 
 def problems(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:

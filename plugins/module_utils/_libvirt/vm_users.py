@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import owner_of_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import made_for
 
 try:
     import libvirt
@@ -22,8 +21,6 @@ except ImportError:  # connect() has said so by the time that anything here runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-POOL_PREFIX = Identity("").prefix
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,10 @@ class User:
         named = {source.get("volume", "") for source in sources if source.get("pool") == pool}
         return {str(file.relative_to(below)) for file in files if below in file.parents} | named
 
+    def bridges(self) -> set[str]:
+        sources = (source for root in self.roots for source in root.iterfind("devices/interface/source[@bridge]"))
+        return {source.get("bridge") for source in sources}
+
     def is_plugged_into(self, network: str, bridge: str) -> bool:
         sources = [source for root in self.roots for source in root.iterfind("devices/interface/source")]
         return any(source.get("network") == network or source.get("bridge", "") == bridge != "" for source in sources)
@@ -56,25 +57,19 @@ def users(connection: Any, owner: str | None) -> list[User]:
     return sorted((user for user in found if owner is None or user.owner != owner), key=lambda user: user.name)
 
 
-def volumes_in_use(connection: Any, pool: Any, owner: str | None) -> Iterator[str]:
-    """Of a pool: by VMs of others. And what was made for VMs of others, which can be made again around their disks."""
-    name, directory = pool.name(), xml.parsed(pool.XMLDesc()).findtext("target/path", default="")
-    used = [(user, volume) for user in users(connection, owner) for volume in user.has_volumes(name, directory)]
-    yield from sorted(f"volume {volume} of pool {name} is a disk of {user}" for user, volume in used)
-    if owner is None:
-        return
-    for volume in sorted(_files_in(directory) - {volume for _user, volume in used}):
-        maker, _space, uuid = made_for(f"{directory}/{volume}").partition(" ")
-        if maker not in ("", owner):
-            yield f"volume {volume} of pool {name} was made for a VM of lab {maker}, {uuid}"
-
-
 def networks_in_use(connection: Any, owner: str) -> Iterator[str]:
     others = users(connection, owner)
     for name, (whose, bridge) in _networks(connection).items():
         for user in others if whose == owner else []:
             if user.is_plugged_into(name, bridge):
                 yield f"{user} is plugged into network {name}"
+
+
+def bridges_of(connection: Any, owner: str) -> set[str]:
+    """Of the lab's networks, and those into which its VMs are plugged."""
+    own = {bridge for whose, bridge in _networks(connection).values() if whose == owner and bridge}
+    plugged = (user.bridges() for user in users(connection, None) if user.owner == owner)
+    return own.union(*plugged)
 
 
 def things_of_labs(connection: Any) -> Mapping[str, list[str]]:
@@ -85,9 +80,7 @@ def things_of_labs(connection: Any) -> Mapping[str, list[str]]:
     for name, (owner, _bridge) in _networks(connection).items():
         found[owner or ""].append(f"network {name}")
     for pool in connection.listAllStoragePools():
-        lab = pool.name()[len(POOL_PREFIX) :]
-        if pool.UUIDString() == Identity(lab).uuid_of("storage-pool"):
-            found[lab].append(f"pool {pool.name()}")
+        found[owner_of_pool(pool.name(), pool.UUIDString())].append(f"pool {pool.name()}")
     return {lab: sorted(things) for lab, things in found.items() if lab}
 
 
@@ -104,7 +97,3 @@ def _networks(connection: Any) -> dict[str, tuple[str | None, str]]:
         text = network.XMLDesc(libvirt.VIR_NETWORK_XML_INACTIVE if network.isPersistent() else 0)
         found[network.name()] = (network_xml.owner_of(text), network_xml.definition_of(text).bridge)
     return found
-
-
-def _files_in(directory: str) -> set[str]:
-    return {path.name for path in Path(directory).iterdir()} if Path(directory).is_dir() else set()

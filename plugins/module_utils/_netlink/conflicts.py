@@ -66,7 +66,7 @@ def _refuse_lan_of_others(site: Site) -> None:
     if others:
         raise OperatorError(
             f"b.bridge: bridge {bridge} is not this module's, and has ports of others ({', '.join(others)}): the lab's "
-            "DHCP server would answer machines there. Nothing was changed. Name another bridge "
+            "DHCP server would answer machines there. Name another bridge "
             "(lab_spec.machine_network.bridge), or take these ports off it; where the lab is to share that LAN, "
             "set shared: true (lab_spec.machine_network.shared_lan)."
         )

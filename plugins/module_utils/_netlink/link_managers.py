@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 
 PATIENCE = 5.0
@@ -91,6 +91,7 @@ class UnmanagedFile:
         return self.path.read_text(encoding="utf-8") if self.path.exists() else None
 
     def write(self) -> None:
+        directories.make(self.path.parent)
         files.write_whole(self.path, self.text(), 0o644)
         if self.manager.is_running():
             run(*self.manager.reload)

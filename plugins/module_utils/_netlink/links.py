@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
+import shutil
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ except ImportError:
     IPRoute = NetlinkError = None
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ UP = 1
 # Type and flags of the message. For "del", pyroute2 before 0.7 sets flags that kernels since 5.19 refuse.
 DELETE = (17, 5)  # RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK
 CAP_NET_ADMIN = 12
+SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,22 @@ def read_links() -> dict[str, Link]:
         messages = list(route.get_links())
     names = {message["index"]: message.get_attr("IFLA_IFNAME") for message in messages}
     return {name: _link(name, message, names) for message in messages for name in [names[message["index"]]]}
+
+
+def lacks_netlink() -> bool:
+    return IPRoute is None
+
+
+def read_links_by_ip() -> dict[str, Link]:
+    """By iproute2, where pyroute2 is not there or not there any more: enough to remove what is ours."""
+    if not shutil.which("ip", path=SEARCH_PATH):
+        raise NotThereYetError("Neither pyroute2 nor the program ip is installed: links are not seen.")
+    found = json.loads(run(shutil.which("ip", path=SEARCH_PATH) or "ip", "-json", "-details", "link", "show") or "[]")
+    return {link["ifname"]: _link_by_ip(link) for link in found if "ifname" in link}
+
+
+def delete_by_ip(name: str) -> None:
+    run(shutil.which("ip", path=SEARCH_PATH) or "ip", "link", "delete", "dev", name)
 
 
 def may_change_links() -> bool:
@@ -115,6 +135,27 @@ def _link(name: str, message: Any, names: dict[int, str]) -> Link:
         alias=message.get_attr("IFLA_IFALIAS"),
         forward_delay=data.get_attr("IFLA_BR_FORWARD_DELAY") if data else None,
         answers=any(setting.read_text(encoding="ascii").strip() == "0" for setting in _silencing_settings(name)),
+    )
+
+
+def _ip(*words: str) -> str:
+    program = shutil.which("ip", path=SEARCH_PATH)
+    if not program:
+        raise NotThereYetError("Neither pyroute2 nor the program ip is installed: links are not seen.")
+    return run(program, *words)
+
+
+def _link_by_ip(link: dict[str, Any]) -> Link:
+    about = link.get("linkinfo", {})
+    return Link(
+        name=link["ifname"],
+        kind=about.get("info_kind"),
+        mtu=link["mtu"],
+        up="UP" in link["flags"],
+        master=link.get("master"),
+        peer=None if "link_netnsid" in link else link.get("link"),
+        alias=link.get("ifalias"),
+        forward_delay=about.get("info_data", {}).get("forward_delay") if about.get("info_kind") == "bridge" else None,
     )
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 
 
+DELETING = ("delete", "delete bridge")
+
+
 class VethPairPort:
     """One pair on this host: its links in the kernel, and its files."""
 
@@ -65,6 +68,8 @@ class VethPairPort:
         try:
             if step.verb in ("write", "remove"):
                 self._apply_to_file(step)
+            elif step.verb in DELETING and kernel.lacks_netlink():
+                kernel.delete_by_ip(step.target)
             else:
                 with kernel.netlink(str(step)) as route:
                     self._apply_to_link(route, step.verb, step.target)

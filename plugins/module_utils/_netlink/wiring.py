@@ -43,6 +43,8 @@ class Wiring:
     mtu: int
     shared: bool = False
     """Whether others may be on the bridge of the nodes."""
+    owner: str = ""
+    """The lab whose pair it is; noted in the pair's entry of the hook."""
 
     @property
     def plugs(self) -> tuple[Plug, Plug]:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.files import remove_empty
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import storage_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import StoragePool, StoragePoolPort
@@ -26,6 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._redfish import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.certificates import Certificate, Pair
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Hashes
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.media_files import is_medium
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.secret_files import Access
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import (
     Service,
@@ -34,7 +35,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service impor
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Port
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Login
@@ -118,7 +119,7 @@ class EmulatorPort:
         self._wanted = wanted
         self._service = service_of(lab)
         self._connection = connection
-        self._pool = StoragePoolPort(connection, lab.pool) if connection else None
+        self._pool = StoragePoolPort(connection, lab.pool, is_medium) if connection else None
 
     @property
     def last_words(self) -> str:
@@ -131,13 +132,30 @@ class EmulatorPort:
         if self._connection:
             found += obstacles.of_vms(self._connection, self._lab, check_mode=check_mode)
             found += obstacles.of_media(self._connection, self._lab)
+        found += [] if mistakes else self._conflicts()
         if found:
             raise OperatorError("\n".join(found))
+        if not self._lab.listen:
+            self.refuse_users()
+        # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
         certificates.require_cryptography()
         obstacles.require_what_roles_make(self._lab)
-        self._service.refuse_conflicts()
-        if self._lab.listen:
-            StoragePoolPort(self._connection, self._lab.pool).refuse_conflicts()
+
+    def _conflicts(self) -> Iterator[str]:
+        """Of the pool of its media, and of the service."""
+        if self._pool and self._lab.listen:
+            yield from _refusal_of(self._pool.refuse_conflicts)
+        yield from _refusal_of(self._service.refuse_conflicts)
+
+    def refuse_users(self) -> None:
+        """Before the media go: they may be of use to VMs and images of others."""
+        if self._pool:
+            self._pool.refuse_users(self._lab.name)
+
+    def stays(self) -> list[str]:
+        """What is not of the service where it has its things."""
+        of_pool = (self._pool.kept or self._pool.stays()) if self._pool else []
+        return [*of_pool, *removal.foreign(self._lab.directory, layout.KNOWN)]
 
     def _served(self) -> list[Port]:
         """What the running service holds: to look for the holder of each of its ports would take long."""
@@ -154,7 +172,7 @@ class EmulatorPort:
     def read(self) -> Emulator | None:
         lab = self._lab
         pool = self._pool.read() if self._pool else None
-        if not (pool or lab.directory.exists() or self._service.is_there()):
+        if not (pool or removal.has_known(lab.directory, layout.KNOWN) or self._service.is_there()):
             return None
         logins, hashes = self._logins(), Hashes.read(lab.hashes)
         return Emulator(
@@ -225,7 +243,7 @@ class EmulatorPort:
         self._write(lab.config, config.text_of(lab, logins, hashes))
 
     def _remove_directory(self) -> None:
-        shutil.rmtree(self._lab.directory)
+        removal.remove_known(self._lab.directory, layout.KNOWN)
         remove_empty(self._lab.home)
 
     def _write_pair(self, pair: Pair, key: Path, certificate: Path, access: Access) -> None:
@@ -235,6 +253,14 @@ class EmulatorPort:
 
     def _write(self, path: Path, text: str, access: Access | None = None) -> None:
         secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
+
+
+def _refusal_of(refuse: Callable[[], None]) -> list[str]:
+    try:
+        refuse()
+    except OperatorError as error:
+        return [str(error)]
+    return []
 
 
 def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:

@@ -156,7 +156,7 @@ class Lab:
     @property
     def pool(self) -> StoragePool:
         identity = Identity(self.name)
-        name = f"{identity.prefix}-media"
+        name = identity.media_pool
         return StoragePool(name=name, uuid=identity.uuid_of("media-pool"), path=f"{POOL_DIRECTORY}/{name}")
 
 

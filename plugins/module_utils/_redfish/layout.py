@@ -13,6 +13,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._redfish.secret_files 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab
 
+KNOWN = (
+    *("config.json", "credentials.json", "hashes.json", "serving", ".*.new"),
+    *("state", "supervisor", "supervisor.pid", "service.log*"),
+    *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
+)
+"""What there is in a lab's directory; the rest is not the service's. Its state is all its own."""
 ROOT_ONLY = Access("root", "root", 0o600)
 
 

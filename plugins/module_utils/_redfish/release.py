@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ class Release:
         command = [*pip, *recipe.pip_arguments, "--requirement", "/dev/stdin"]
         environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
         _run(command, text=recipe.requirements, environment=environment, hint=PIP_HINT)
-        shutil.rmtree(cache, ignore_errors=True)
+        removal.discard(cache)
 
     def _install_package(self, recipe: Recipe) -> None:
         where = _run([self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
         package = Path(where.strip()) / PACKAGE
-        package.mkdir()
+        files.make_directory(package)
         for name, text in recipe.sources.items():
             (package / name).write_text(text, encoding="utf-8")
         _run([self.python, "-m", "compileall", "-q", str(package)])
@@ -129,7 +129,7 @@ def begin(path: Path, recipe: Recipe) -> Release:
     name = f"{PREFIX}{recipe.digest[:DIGITS]}"
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     directory = next(path / each for each in names if not (path / each).exists())
-    directory.mkdir(0o755)
+    files.make_directory(directory)
     return Release(directory)
 
 

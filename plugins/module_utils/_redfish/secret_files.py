@@ -12,6 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import names_its_path
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+
 
 @dataclass(frozen=True)
 class Access:
@@ -38,13 +41,11 @@ def give(path: Path, access: Access) -> None:
 
 
 def make_directory(path: Path, access: Access) -> None:
-    for parent in reversed([parent for parent in path.parents if not parent.exists()]):
-        parent.mkdir()
-        parent.chmod(0o755)  # whatever the umask is
-    path.mkdir(mode=0o700, exist_ok=True)
+    files.make_directory(path, 0o700)
     give(path, access)
 
 
+@names_its_path(lambda path, *_: path)
 def write(path: Path, data: bytes, access: Access) -> None:
     draft = path.with_name(f".{path.name}.new")
     with suppress(FileNotFoundError):

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
@@ -40,6 +39,7 @@ LAUNCHER_TEXT = """\
 exec {python} "$@"
 """
 MARK = ".nometal-bmc-software"
+OURS = ("bin", f"{release.PREFIX}*")
 FOR_ALL = 0o555
 SELINUX = Path("/sys/fs/selinux/enforce")
 SOURCE_NAME = r"[A-Za-z_]\w*\.py"
@@ -66,7 +66,7 @@ class SoftwarePort:
         self._recipe = recipe
         self._path = recipe.path
         self._launcher = recipe.path / LAUNCHER
-        self._directory = OwnDirectory(recipe.path, MARK, "bmc_software", "/opt/nometal/bmc")
+        self._directory = OwnDirectory(recipe.path, MARK, "bmc_software", "/opt/nometal/bmc", OURS)
 
     @contextmanager
     def alone(self) -> Iterator[SoftwarePort]:
@@ -93,7 +93,7 @@ class SoftwarePort:
     @cached_property
     def found(self) -> Software | None:
         """When the module began."""
-        if not self._directory.is_there:
+        if not self._directory.has_ours:
             return None
         in_force = self._in_force()
         unfinished = any(not each.is_finished for each in release.releases(self._path))
@@ -101,6 +101,10 @@ class SoftwarePort:
 
     def apply(self, step: Step) -> None:
         {"install": self._install, "tidy": self._tidy, "remove": self._directory.remove}[step.verb]()
+
+    def stays(self) -> list[str]:
+        """What somebody else has there."""
+        return self._directory.foreign()
 
     def _in_force(self) -> Release | None:
         """None as well if users other than root could not start it."""
@@ -121,7 +125,7 @@ class SoftwarePort:
             try:
                 new.fill(self._recipe)
             except BaseException:
-                shutil.rmtree(new.directory, ignore_errors=True)
+                removal.remove_tree(new.directory)
                 raise
             files.write_whole(self._launcher, _launcher_text(new), 0o755)
             self._tidy()
@@ -130,8 +134,7 @@ class SoftwarePort:
 
     def _make_directory(self) -> None:
         self._directory.make()
-        self._launcher.parent.mkdir(exist_ok=True)
-        self._launcher.parent.chmod(0o755)
+        files.own_directory(self._launcher.parent)
         if SELINUX.exists():
             # The policy lets services run what is in /opt/*/bin; new files there get the label of the directory.
             run("restorecon", "-R", str(self._launcher.parent))
@@ -141,7 +144,7 @@ class SoftwarePort:
         in_force, in_use = self._in_force(), release.in_use(self._path)
         for each in release.releases(self._path):
             if each != in_force and each.directory not in in_use:
-                shutil.rmtree(each.directory)
+                removal.remove_tree(each.directory)
 
 
 def _launcher_text(chosen: Release) -> str:

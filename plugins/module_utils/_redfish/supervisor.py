@@ -113,6 +113,7 @@ def _leave_caller() -> None:
 
 def main() -> None:
     directory, user, command = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    os.umask(0o022)  # whatever libvirt's, or that of who has run Ansible
     with (directory / PID).open("a", encoding="ascii") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, firmware, vm_host
 
 try:
@@ -84,7 +85,7 @@ def random_mac() -> str:
 
 def start(connection: Any, vm: BootstrapVm, image: Path) -> str:
     """Returns the path of its channel."""
-    vm.directory.mkdir(parents=True, exist_ok=True)
+    files.make_directory(vm.directory)
     pool = connection.storagePoolDefineXML(POOL.format(name=vm.name, path=vm.directory))
     pool.create()
     pool.setAutostart(True)
@@ -132,9 +133,12 @@ def remove(connection: Any, name: str) -> None:
     """In any state, also of a rehearsal that was killed."""
     _remove_domain(connection, name)
     _remove_pool(connection, name)
-    shutil.rmtree(POOLS / name, ignore_errors=True)
-    with suppress(OSError):  # the installer's own are in there too, or there never was one
-        POOLS.rmdir()
+    remove_files(name)
+
+
+def remove_files(name: str) -> None:
+    removal.remove_known(POOLS / name, [f"{name}-*"])
+    files.remove_empty(POOLS)  # unless the installer's own are in there
     for log in (LOGS / f"{name}-serial0.log", LOGS / f"{name}.log"):
         log.unlink(missing_ok=True)
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory, remove_tree
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import image_build
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import image_build, image_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MARK = ".nometal-rehearsal"
 ISO, RECORD = "node.iso", "image.json"
 UNFINISHED = "building-"
+OURS = (f"{image_recipe.PREFIX}*", f"{UNFINISHED}*")
 USUAL_PATH = "/var/cache/nometal/rehearsal"
 
 
@@ -50,7 +52,7 @@ class ImagePort:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._path = recipe.path
-        self._directory = OwnDirectory(recipe.path, MARK, "rehearsal_image", USUAL_PATH)
+        self._directory = OwnDirectory(recipe.path, MARK, "rehearsal_image", USUAL_PATH, OURS)
 
     @contextmanager
     def alone(self) -> Iterator[ImagePort]:
@@ -63,9 +65,13 @@ class ImagePort:
         )
 
     def read(self) -> Image | None:
-        if not self._path.exists():
+        if not self._directory.has_ours:
             return None
         return Image(self._recipe.name if self.facts() else None, any(self._leftovers()))
+
+    def stays(self) -> list[str]:
+        """What somebody else has there."""
+        return self._directory.foreign()
 
     def facts(self) -> dict[str, Any]:
         """What there is to know of the image; nothing unless it is whole."""
@@ -76,8 +82,8 @@ class ImagePort:
                 return {"path": str(iso), **record}
         return {}
 
-    def _leftovers(self) -> Iterator[Path]:
-        return (entry for entry in self._directory.entries() if entry.name not in self._recipe.names)
+    def _leftovers(self) -> list[Path]:
+        return [entry for entry in self._directory.entries() if entry.name not in self._recipe.names]
 
     def apply(self, step: Step) -> None:
         try:
@@ -89,16 +95,16 @@ class ImagePort:
         os.umask(0o022)  # those who read it are no root
         self._directory.make()
         for killed in self._path.glob(f"{UNFINISHED}*"):
-            remove_tree(killed)
+            removal.remove_tree(killed)
         if self.facts():  # by another run, while this one waited
             return
         unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=self._path))
         try:
             self._fill(unfinished)
-            remove_tree(self._path / self._recipe.name)  # damaged
+            removal.remove_tree(self._path / self._recipe.name)  # damaged
             unfinished.rename(self._path / self._recipe.name)
         except BaseException:
-            remove_tree(unfinished)
+            removal.remove_tree(unfinished)
             raise
         self._tidy()
 
@@ -106,14 +112,14 @@ class ImagePort:
         iso, scratch = directory / ISO, directory / "scratch"
         scratch.mkdir()
         secure_boot = image_build.build(self._recipe, iso, scratch)
-        remove_tree(scratch)
+        removal.remove_tree(scratch)
         record = {"sha256": _digest(iso), "size": iso.stat().st_size, "secure_boot": secure_boot}
         (directory / RECORD).write_text(json.dumps(record), encoding="utf-8")
         directory.chmod(0o755)
 
     def _tidy(self) -> None:
-        for entry in list(self._leftovers()):
-            remove_tree(entry)
+        for entry in self._leftovers():
+            removal.remove_tree(entry)
 
 
 def _digest(file: Path) -> str:

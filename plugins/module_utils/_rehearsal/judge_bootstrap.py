@@ -45,7 +45,9 @@ def judge(lab: Lab, story: Story) -> Iterator[Check]:
 def _silence(story: Story) -> Check:
     if story.hindrance and "boots" not in story.host:
         return skipped("boots", BOOTSTRAP, f"not tried: {story.hindrance}")
-    return verdict("boots", BOOTSTRAP, story.host.get("boots", "it has not come up"), BOOTS)
+    why = story.host.get("lost", {}).get(BOOTSTRAP, "")
+    silent = f"it has not come up: {why}" if why else "it has not come up"
+    return verdict("boots", BOOTSTRAP, story.host.get("boots", silent), BOOTS)
 
 
 def _topic(judgement: Any) -> str:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, HOST
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ class Diary:
 
     def __init__(self, path: Path, since: float | None = None) -> None:
         """Since: from when on time is counted, in seconds since the epoch; otherwise from now on."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w", encoding="utf-8")
+        files.make_directory(path.parent)
+        self._file = files.open_kept(path, 0o644)
+        self._file.truncate(0)
         self._began = time.monotonic() - (0.0 if since is None else max(time.time() - since, 0.0))
         self._changes: list[tuple[float, str, str]] = []
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, vm_host
 
@@ -186,7 +187,7 @@ class NvramKeeper:
         self._directory = directory
 
     def keep(self, vm: NodeVm) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
+        files.own_directory(self._directory, 0o700)
         if vm.nvram and Path(vm.nvram).exists():
             shutil.copy2(vm.nvram, self._directory / vm.vm_name)
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, labs, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
+    bootstrap_vm,
     causes,
     evidence,
     host_view,
@@ -33,30 +33,35 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, FAILED, Check, Story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
 
 RUNS = Path("/run/nometal/rehearsal")
+KNOWN = ("lock", "events.jsonl", "jobs")
+"""What there is in a lab's directory of runs."""
 LABS = Path("/var/lib/nometal/labs")
-ENDING_SECONDS, PLAYING_SECONDS = 60, 1200
+ENDING_SECONDS, PLAYING_SECONDS = 60, 1800
+OF_SILENCE = ("boots", "boots from its medium", "boots from its disk", "comes to its end")
+"""Checks that fail when a guest says nothing."""
+SILENT = ("it has not come up", "it fell silent", "nothing heard")
 
 
 @contextmanager
-def alone(lab: str, *, end_other: bool = False) -> Iterator[None]:
+def alone(lab: str, *, end_other: bool = False, patience: float = 1.0) -> Iterator[None]:
     """Another that still runs, a colleague's or one whose controller was lost, is waited for; or it is ended."""
     directory = RUNS / lab
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("a+", encoding="ascii") as lock:
-        _take(lock, end_other)
+    files.make_directory(directory)
+    with files.open_kept(directory / "lock", 0o644) as lock:
+        _take(lock, end_other, (ENDING_SECONDS if end_other else PLAYING_SECONDS) * patience)
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
 
 
-def _take(lock: Any, end_other: bool) -> None:
-    deadline = time.monotonic() + (ENDING_SECONDS if end_other else PLAYING_SECONDS)
+def _take(lock: Any, end_other: bool, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,11 +93,13 @@ def end_on_signal() -> None:
         signal.signal(number, end)
 
 
-def rehearse(lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot: bool) -> dict[str, Any]:
+def rehearse(
+    lab: Lab, places: stage.Places, connection: Any, *, can_secure_boot: bool, patience: float = 1.0
+) -> dict[str, Any]:
     """Returns the report; it is also kept on the host."""
     diary = Diary(RUNS / lab.name / "events.jsonl")
     began = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    scene = stage.Stage(lab, places, connection)
+    scene = stage.Stage(lab, places, connection, patience)
     if scene.is_dirty:
         diary.note("host", "clears away what a killed rehearsal has left")
         scene.as_noted.clear()
@@ -168,9 +175,23 @@ class _Seen:
             self.take_picture()
         if all(check.state != FAILED for check in checks):
             return checks
-        self.consoles = self._scene.consoles({check.who for check in checks if check.state == FAILED})
+        self.consoles = self._scene.consoles.of({check.who for check in checks if check.state == FAILED})
         found = evidence.gather(self._connection, self._lab)
-        return causes.explained(self._lab, found.with_story(story), checks)
+        explained = causes.explained(self._lab, found.with_story(story), checks)
+        lost = story.host.get("lost", {})
+        return [self._of_silence(check) if is_silence(check, lost) else check for check in explained]
+
+    def _of_silence(self, check: Check) -> Check:
+        """How far it came, and whether the host was too busy, is what people ask next."""
+        report = _page_of(self._lab.name)
+        advice = f"{check.advice} The report: {report}" if report else check.advice
+        seen = f"{check.seen}; {self._scene.consoles.last_words(check.who)}"
+        return replace(check, seen=seen, advice=advice.strip())
+
+
+def is_silence(check: Check, lost: Mapping[str, str]) -> bool:
+    says_nothing = check.who in lost or any(said in check.seen for said in SILENT)
+    return check.state == FAILED and check.check in OF_SILENCE and says_nothing
 
 
 def _nothing(lab: Lab, began: str, diary: Diary) -> dict[str, Any]:
@@ -205,12 +226,28 @@ def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) 
     """What a killed rehearsal has left, and what others have left behind that watched it."""
     scene = stage.Stage(lab, places, connection)
     running = RUNS / lab.name
-    if not scene.is_dirty and not running.exists():
+    if not scene.is_dirty and not removal.has_known(running, KNOWN):
         return []
     if not check_mode:
         with alone(lab.name, end_other=True):
             scene.as_noted.clear()
-        shutil.rmtree(running, ignore_errors=True)
+        removal.remove_known(running, KNOWN)
         files.remove_empty(RUNS)
+        files.remove_empty(RUNS.parent)
+    return [f"clear {lab.name}"]
+
+
+def clear_files(lab: Lab, places: stage.Places, *, check_mode: bool) -> list[str]:
+    """Where libvirt cannot be asked. Notes on what it still has of a rehearsal stay: they are needed to undo that."""
+    ours = {places.home / lab.name: (*stage.KNOWN, stage.JOURNAL), RUNS / lab.name: KNOWN}
+    left = [path for path, known in ours.items() if removal.has_known(path, known)]
+    if not left or lab.bootstrap_domain in labs.defined("domain", "pool"):
+        return []
+    if not check_mode:
+        with alone(lab.name, end_other=True):
+            bootstrap_vm.remove_files(lab.bootstrap_domain)
+        for path in left:
+            removal.remove_known(path, ours[path])
+            files.remove_empty(path.parent)
         files.remove_empty(RUNS.parent)
     return [f"clear {lab.name}"]

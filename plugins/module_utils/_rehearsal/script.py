@@ -9,6 +9,8 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.reports import TOGETHER_SECONDS
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import PORT, Lab, url_of
 
 if TYPE_CHECKING:
@@ -44,7 +46,20 @@ class Surroundings:
     """What answers the host itself, beyond it."""
 
 
-def script(lab: Lab, play: str, macs: Sequence[str], secrets: Secrets, surroundings: Surroundings) -> dict[str, Any]:
+def boot_seconds(lab: Lab) -> int:
+    """For which a node that makes no progress is waited for."""
+    return BOOT_SECONDS + MORE_PER_NODE * len(lab.nodes)
+
+
+def script(  # noqa: PLR0913 - one caller, and names say what is what
+    lab: Lab,
+    play: str,
+    macs: Sequence[str],
+    secrets: Secrets,
+    surroundings: Surroundings,
+    *,
+    patience: float = 1.0,
+) -> dict[str, Any]:
     """Macs: of the bootstrap VM's cards, in the machine network and in the provisioning network."""
     machine = lab.machine_network
     return {
@@ -64,7 +79,10 @@ def script(lab: Lab, play: str, macs: Sequence[str], secrets: Secrets, surroundi
         "port": PORT,
         "path": path_of(lab.name, play),
         "urls": lab.urls,
-        "seconds": BOOT_SECONDS + MORE_PER_NODE * len(lab.nodes),
+        # The host says sooner when a node does nothing any more.
+        "seconds": waiting.limits(patience, boot_seconds(lab)).whole,
+        "together": TOGETHER_SECONDS * patience,
+        "patience": patience,
         "nodes": [
             _node(lab, node, secrets, surroundings, ask_wrongly=number < MOST_STRANGERS)
             for number, node in enumerate(lab.nodes)

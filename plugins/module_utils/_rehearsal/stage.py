@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -16,17 +15,19 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     bootstrap_vm,
-    evidence,
     host_view,
     leases,
     node_vms,
+    waiting,
+    watching,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.redfish import BmcFailed, Redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Consoles
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import Diary, Line
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import NodeVm, NvramKeeper
@@ -37,6 +38,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script impo
     script,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Watch
 
 try:
     import libvirt
@@ -47,11 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-FIRST_WORD_SECONDS = 90
 LOOKS, SETTLE_SECONDS = 2, 0.5
 """What BMCs were told just before the bootstrap VM went may take a moment."""
-NODE_STAGES = 5
-"""Each of which may take as long as the script says."""
+JOURNAL = "journal.json"
+KNOWN = ("nvram", ".journal.json.new")
+"""What a rehearsal keeps of a lab, beside its journal."""
+SILENCE_SECONDS = 60
+"""More than the bootstrap VM waits for any of its nodes: then it has something to say."""
 STARTS = ("boots from its medium", "boots from its disk")
 """States of nodes that have just been switched on; checks are called like them."""
 
@@ -68,15 +72,15 @@ class Places:
 class Stage:
     """One lab on its host, on which rehearsals are played."""
 
-    def __init__(self, lab: Lab, places: Places, connection: Any) -> None:
+    def __init__(self, lab: Lab, places: Places, connection: Any, patience: float = 1.0) -> None:
         self._lab = lab
+        self._patience = patience
         self._places = places
         self._connection = connection
         self._home = places.home / lab.name
-        self._journal = self._home / "journal.json"
+        self._journal = self._home / JOURNAL
         self._nvram = NvramKeeper(self._home / "nvram")
-        self._begins: dict[Path, int] = {}
-        """Where in the nodes' consoles this rehearsal begins: they hold earlier ones too."""
+        self.consoles = Consoles(lab)
 
     # What is there
 
@@ -94,7 +98,7 @@ class Stage:
     @property
     def is_dirty(self) -> bool:
         """Whether an earlier rehearsal was killed."""
-        return self._journal.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
+        return self._home.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
 
     @property
     def as_noted(self) -> Stage:
@@ -104,15 +108,6 @@ class Stage:
         except (OSError, ValueError, TypeError):
             return self
         return Stage(noted, self._places, self._connection)
-
-    def _logs(self) -> dict[str, Path]:
-        return {node["name"]: evidence.CONSOLES / f"{node['vm_name']}-console.log" for node in self._lab.nodes}
-
-    def consoles(self, whose: set[str]) -> dict[str, list[str]]:
-        logs = self._logs()
-        logs[BOOTSTRAP] = evidence.CONSOLES / f"{self._lab.bootstrap_domain}-serial0.log"
-        told = {who: evidence.console(path, self._begins.get(path, 0)) for who, path in logs.items() if who in whose}
-        return {who: lines for who, lines in told.items() if lines}
 
     # Undoing
 
@@ -128,9 +123,8 @@ class Stage:
             time.sleep(SETTLE_SECONDS)
         for network in self._lab.networks:
             leases.release(self._connection, network["name"], macs)
-        shutil.rmtree(self._home, ignore_errors=True)
-        with suppress(OSError):  # other labs have theirs there
-            self._home.parent.rmdir()
+        removal.remove_known(self._home, KNOWN, self._journal.name)
+        files.remove_empty(self._home.parent)  # unless other labs have theirs there
 
     def _clear_node(self, vm: NodeVm) -> None:
         if vm.running:
@@ -189,14 +183,15 @@ class Stage:
             return
         try:
             strangers = host_view.strangers(self._connection, self._lab)
-            told = script(self._lab, play, vm.macs, secrets, Surroundings(strangers, host_view.outside(self._lab)))
+            around = Surroundings(strangers, host_view.outside(self._lab))
+            told = script(self._lab, play, vm.macs, secrets, around, patience=self._patience)
             self._listen(line, story, diary, told, watch)
         finally:
             line.close()
 
     def _note_touched(self) -> None:
-        self._home.mkdir(parents=True, exist_ok=True)
-        self._begins = {path: path.stat().st_size for path in self._logs().values() if path.exists()}
+        files.own_directory(self._home)
+        self.consoles.begin()
         for vm in self.nodes():
             self._nvram.keep(vm)
         files.write_whole(self._journal, json.dumps(asdict(self._lab)), 0o600)
@@ -215,18 +210,24 @@ class Stage:
         )
 
     def _listen(self, line: Line, story: Story, diary: Diary, told: dict[str, Any], watch: Callable[[], None]) -> None:
-        heard, watched = False, False
-        deadline = time.monotonic() + FIRST_WORD_SECONDS
-        for event in line.events(deadline + told["seconds"] * NODE_STAGES):
-            if not heard and not event and time.monotonic() > deadline:
-                return
-            heard = heard or bool(event)
+        """Guests of which nothing is heard are waited for as long as they do something, but not for ever."""
+        looks = Watch(lambda guest: watching.signs(self._connection, guest))
+        awaited = watching.Guests(self._lab, self.consoles, self._patience, looks)
+        watched, began = False, time.monotonic()
+        silent_since, silence = began, told["seconds"] + SILENCE_SECONDS * self._patience
+        for event in line.events(began + waiting.LONGEST_SECONDS * self._patience):
+            silent_since = time.monotonic() if event else silent_since
+            awaited.hear(event)
             if event.get("event") == "asks":
                 line.tell(told)
             self._note(event, story, diary, told["play"])
             watched = watched or self._watched(event, watch)
-            if story.finished or story.broken:
+            lost = awaited.given_up()
+            story.host.setdefault("lost", {}).update(lost)
+            if story.finished or story.broken or BOOTSTRAP in lost or time.monotonic() - silent_since > silence:
                 return
+            for who, why in lost.items():
+                line.tell({"lost": self._lab.node(who)["uuid"], "why": why})
 
     def _note(self, event: dict[str, Any], story: Story, diary: Diary, play: str) -> None:
         story.add(event)

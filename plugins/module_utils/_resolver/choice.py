@@ -14,8 +14,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resolver.network_mana
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.resolv_conf import ResolvConf
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
 
-RESOLVED_STUBS = ("127.0.0.53", "127.0.0.54")
-
 
 @dataclass(frozen=True)
 class Resolution:
@@ -47,8 +45,8 @@ def names_resolve(nsswitch: Path) -> bool:
 def choose(host: Resolution) -> str:
     """What a host asks first decides. Programs that do not go by nsswitch.conf, the installer too, read resolv.conf."""
     first = host.nameservers[0] if host.nameservers else ""
-    if first in RESOLVED_STUBS or host.resolv_conf.startswith(host_server.RESOLVED):
-        _refuse_unusable_resolved(host, by_stub=first in RESOLVED_STUBS)
+    if first in host_server.RESOLVED_STUBS or host.resolv_conf.startswith(host_server.RESOLVED):
+        _refuse_unusable_resolved(host, by_stub=first in host_server.RESOLVED_STUBS)
         return SystemdResolved.name
     if first == "127.0.0.1" and host.manager_has_dnsmasq:
         return NetworkManager.name

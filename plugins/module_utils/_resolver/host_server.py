@@ -15,20 +15,25 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 ENTRY = "all_labs.resolver"  # which is no lab's name
 HOOK = Path("/etc/libvirt/hooks/nometal.d") / ENTRY
 LABS = Path("/var/lib/nometal/resolver")
 RESOLV_CONF = Path("/etc/resolv.conf")
 RESOLVED = "/run/systemd/resolve/"
+RESOLVED_STUBS = ("127.0.0.53", "127.0.0.54")
 STATE = Path("/run/nometal-resolver")
 SERVERS = STATE / "servers"
 APPLIED = STATE / "applied"  # what of it the running dnsmasq has read
 PID = STATE / "pid"
+KNOWN = ("lock", "servers", "applied", "pid")
+"""All that is in there."""
 ADDRESS = "127.78.77.53"
 LINE = f"nameserver {ADDRESS} # nometal.ipi: asks the labs for their names, and the servers below for all others\n"
 DNSMASQ = (
@@ -45,6 +50,7 @@ DNSMASQ = (
     "--no-hosts",
     "--proxy-dnssec",
 )
+FILE_MODE, DIRECTORY_MODE = 0o644, 0o755
 WATCH = "nometal-resolver"
 SERVER_UNIT = "nometal-dnsmasq"
 
@@ -53,31 +59,34 @@ class HostServerError(Exception):
     """The text says what is wrong."""
 
 
-def settle() -> None:
-    """Bring the host's server and resolv.conf to where the labs' networks are. Safe to run at any time, and twice."""
-    if is_settled():
+def settle(*, anew: bool = False) -> None:
+    """Bring the host's server and resolv.conf to where the labs' networks are. Safe to run at any time, and twice.
+
+    Anew: with a fresh dnsmasq, for the one that runs does not answer as it should.
+    """
+    if is_settled() and not anew:
         return
     STATE.mkdir(exist_ok=True)
-    with (STATE / "lock").open("w") as lock:
+    STATE.chmod(DIRECTORY_MODE)  # whatever the umask, and libvirt's when it calls the hook
+    with _opened(STATE / "lock", 0o600) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             if is_needed():
-                _serve()
+                _serve(anew=anew)
             else:
                 _withdraw()
         except FileNotFoundError as error:
             raise HostServerError(f"{error.filename} is missing: role nometal.ipi.host_prep installs it.") from error
-        except subprocess.CalledProcessError as error:
-            raise HostServerError(f"`{' '.join(error.cmd)}` failed: {error.stderr.strip()}") from error
         except OSError as error:
-            raise HostServerError(f"{error.filename}: {error.strerror}.") from error
+            raise HostServerError(f"{error.filename or STATE}: {error.strerror}.") from error
 
 
 def is_settled() -> bool:
     text = read_resolv_conf()
     if is_needed():
         watched = _is_watched() or not _has_systemd()
-        return bool(pid()) and _applied() == servers_text() and with_line(text) == text and watched
+        served = bool(pid()) and _applied() == servers_text() and _is_readable()
+        return served and with_line(text) == text and watched
     return not pid() and without_line(text) == text and not _is_watched()
 
 
@@ -131,15 +140,16 @@ def _is_up(link: str) -> bool:
     return False
 
 
-def _serve() -> None:
+def _serve(*, anew: bool) -> None:
     servers = servers_text()
-    SERVERS.write_text(servers, encoding="utf-8")
+    was_readable = _is_readable()
+    _write(SERVERS, servers)
     number = pid()
-    if not number:
+    if anew or not number:
         _start()
-    elif _applied() != servers:
+    elif _applied() != servers or not was_readable:
         os.kill(number, signal.SIGHUP)
-    APPLIED.write_text(servers, encoding="utf-8")
+    _write(APPLIED, servers)
     _watch()
     _write_resolv_conf(with_line(read_resolv_conf()))
 
@@ -148,6 +158,25 @@ def _withdraw() -> None:
     _systemctl("stop", f"{WATCH}.path")
     _write_resolv_conf(without_line(read_resolv_conf()))
     _stop()
+
+
+def _is_readable() -> bool:
+    """For dnsmasq, which reads it as a user of its own."""
+    with suppress(FileNotFoundError):
+        modes = (SERVERS.stat().st_mode, STATE.stat().st_mode)
+        return tuple(map(stat.S_IMODE, modes)) == (FILE_MODE, DIRECTORY_MODE)
+    return False
+
+
+def _write(file: Path, text: str) -> None:
+    with _opened(file, FILE_MODE) as opened:
+        opened.write(text)
+
+
+def _opened(file: Path, mode: int) -> TextIO:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    os.fchmod(descriptor, mode)
+    return os.fdopen(descriptor, "w", encoding="utf-8")
 
 
 def _applied() -> str:
@@ -160,14 +189,16 @@ def _start() -> None:
     _stop()  # a remainder that has lost its pid file
     unit = ["systemd-run", "--quiet", "--collect", f"--unit={SERVER_UNIT}"]
     service = [*unit, "--property=Type=forking", "--property=Restart=on-failure"] if _has_systemd() else []
-    subprocess.run([*service, *DNSMASQ], check=True, capture_output=True, text=True)
+    _run(SERVER_UNIT, [*service, *DNSMASQ])
 
 
 def _stop() -> None:
     _systemctl("stop", f"{SERVER_UNIT}.service")
     number = pid()
     if number:
-        os.kill(number, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGTERM)
+            os.kill(number, signal.SIGCONT)  # one that is held would not end
     for _attempt in range(100):
         if not pid():
             return
@@ -184,7 +215,26 @@ def _watch() -> None:
     unit = ["systemd-run", "--quiet", "--collect", f"--unit={WATCH}", *triggers]
     # However often somebody writes it: the watch is never given up.
     service = [*unit, "--property=Type=oneshot", "--property=StartLimitIntervalSec=0", str(HOOK)]
-    subprocess.run(service, check=True, capture_output=True, text=True)
+    _run(WATCH, service)
+
+
+def _run(unit: str, command: list[str]) -> None:
+    began = int(time.time())
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, umask=0o022)
+    except subprocess.CalledProcessError as error:
+        said = f"{error.stderr.strip()}\n{_journal(unit, began)}".strip()
+        raise HostServerError(f"`{' '.join(command)}` failed: {said}") from error
+
+
+def _journal(unit: str, since: int) -> str:
+    """Why a service did not start, which systemd-run does not say."""
+    sync = ["journalctl", "--sync"]
+    ask = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=5", f"--since=@{since}", f"--unit={unit}"]
+    if not _has_systemd():
+        return ""
+    subprocess.run(sync, check=False, capture_output=True)
+    return subprocess.run(ask, check=False, capture_output=True, text=True).stdout
 
 
 def _is_watched() -> bool:
@@ -206,7 +256,11 @@ def _write_resolv_conf(text: str) -> None:
     target = Path(os.path.realpath(RESOLV_CONF))
     draft = target.with_name(".resolv.conf.nometal")
     try:
-        draft.write_bytes(text.encode("latin-1"))
+        with suppress(FileNotFoundError):
+            draft.unlink()
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("latin-1"))
         shutil.copystat(target, draft)  # with its SELinux label
         os.utime(draft)
         os.chown(draft, target.stat().st_uid, target.stat().st_gid)

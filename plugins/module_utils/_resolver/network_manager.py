@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
     Settings,
@@ -53,9 +53,13 @@ class NetworkManager:
         return None if lines is None else Settings(lines, in_force=_has_been_read(_file(lab)))
 
     def write(self, lab: Lab) -> None:
+        directories.make(FILES)
         files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
 
-    def apply(self, lab: Lab) -> None:
+    def evidence(self, lab: Lab) -> str:
+        return f"the dnsmasq of NetworkManager goes by {_file(lab)}, and `journalctl -u NetworkManager` shows its log"
+
+    def apply(self, lab: Lab, *, anew: bool) -> None:  # noqa: ARG002 - it is always started anew
         run("nmcli", "general", "reload", "dns-full")
         deadline = time.monotonic() + PATIENCE
         while not _has_been_read(_file(lab)):
@@ -67,7 +71,7 @@ class NetworkManager:
         # The file goes last: as long as it is there, the next run can tell that dnsmasq may still go by it.
         files.write_whole(_file(lab), "", 0o644)
         if self.dnsmasq():
-            self.apply(lab)
+            self.apply(lab, anew=False)
         files.remove(_file(lab))
 
     def held(self) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -7,12 +7,11 @@ import errno
 import inspect
 import os
 import re
-import shutil
 import socket
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver import host_server
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
@@ -60,17 +59,21 @@ class ResolvConf:
         ENTRY.write(_program())
         files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
 
-    def apply(self, _lab: Lab) -> None:
+    def evidence(self, _lab: Lab) -> str:
+        server = f"dnsmasq on {host_server.ADDRESS}, the first name server in {host_server.RESOLV_CONF}"
+        return f"{server}, goes by {host_server.SERVERS}, and `journalctl -t dnsmasq` shows its log"
+
+    def apply(self, _lab: Lab, *, anew: bool) -> None:
         try:
-            host_server.settle()
+            host_server.settle(anew=anew)
         except host_server.HostServerError as error:
             raise OperatorError(f"The host's own name server for the labs: {error}") from error
 
     def remove(self, lab: Lab) -> None:
         files.remove(_file(lab))
-        self.apply(lab)
+        self.apply(lab, anew=False)
         if not host_server.labs():
-            shutil.rmtree(host_server.STATE, ignore_errors=True)
+            removal.remove_known(host_server.STATE, host_server.KNOWN)
             ENTRY.remove()
             files.remove_empty(host_server.LABS)
             files.remove_empty(host_server.LABS.parent)
@@ -91,7 +94,11 @@ def _program() -> str:
 
 def _remains() -> bool:
     text = host_server.read_resolv_conf()
-    return bool(ENTRY.read() or host_server.STATE.exists() or host_server.without_line(text) != text)
+    return bool(
+        ENTRY.read()
+        or removal.has_known(host_server.STATE, host_server.KNOWN)
+        or host_server.without_line(text) != text
+    )
 
 
 def _refuse_unusable_resolv_conf() -> None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, words_of
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._resolver.lookup import complaint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 
         def write(self, lab: Lab) -> None: ...
 
-        def apply(self, lab: Lab) -> None: ...
+        def apply(self, lab: Lab, *, anew: bool) -> None:
+            """Anew: also where all seems to be in force, for the host does not know the lab's names."""
+
+        def evidence(self, lab: Lab) -> str:
+            """Where to look when the host does not know the lab's names."""
 
         def remove(self, lab: Lab) -> None: ...
 
@@ -42,6 +47,8 @@ class Lab:
     link: str
     domains: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
+    # Some that the lab's servers know, by which it is seen whether the host knows them too.
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,22 +80,34 @@ def plan(current: HostResolver, desired: HostResolver) -> Sequence[Step]:
 
 
 class SplitDnsPort:
-    """What this host has been told of one lab's names."""
+    """What this host has been told of one lab's names, and whether that has the effect that it should have."""
 
     def __init__(self, lab: Lab, means: Mapping[str, Means]) -> None:
         self._lab = lab
         self._means = means
+        self._without_effect = False
 
     def read(self) -> HostResolver:
         found = {name: means.read(self._lab) for name, means in self._means.items()}
-        return HostResolver({name: settings for name, settings in found.items() if settings is not None})
+        there = {name: settings for name, settings in found.items() if settings is not None}
+        if any(settings.in_force for settings in there.values()):
+            self._without_effect = bool(complaint(self._lab))
+        return HostResolver({name: self._judged(settings) for name, settings in there.items()})
+
+    def _judged(self, settings: Settings) -> Settings:
+        return replace(settings, in_force=settings.in_force and not self._without_effect)
 
     def apply(self, step: Step) -> None:
         means = self._means[step.target]
         try:
-            {"write": means.write, "apply": means.apply, "remove": means.remove}[step.verb](self._lab)
+            if step.verb == "write":
+                means.write(self._lab)
+            elif step.verb == "remove":
+                means.remove(self._lab)
+            else:
+                means.apply(self._lab, anew=self._without_effect)
         except OSError as error:
-            raise OperatorError(f"{error.filename} cannot be written: {error.strerror}.") from error
+            raise OperatorError(words_of(error)) from error
 
 
 def refuse_taken_domains(lab: Lab, held: Iterable[tuple[str, Sequence[str]]]) -> None:

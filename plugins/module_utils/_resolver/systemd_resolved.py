@@ -41,14 +41,21 @@ class SystemdResolved:
     def write(self, lab: Lab) -> None:
         _entry(lab).write(_script(lab))
 
-    def apply(self, lab: Lab) -> None:
+    def apply(self, lab: Lab, *, anew: bool) -> None:
         if _exists(lab.link):
             for command in _commands(lab):
                 run(*command)
+        if anew:
+            run("resolvectl", "flush-caches")
+
+    def evidence(self, lab: Lab) -> str:
+        return f"`resolvectl status {lab.link}` shows what systemd-resolved goes by"
 
     def remove(self, lab: Lab) -> None:
-        if _exists(lab.link) and self.runs():
-            run("resolvectl", "revert", lab.link)
+        """The link is that of the entry: the lab may have another one by now, or be known by its name alone."""
+        link = _link_in(_entry(lab).read() or "") or lab.link
+        if _exists(link) and self.runs():
+            run("resolvectl", "revert", link)
         _entry(lab).remove()
 
     def held(self) -> Iterator[tuple[str, list[str]]]:
@@ -78,6 +85,11 @@ def _script(lab: Lab) -> str:
     )
 
 
+def _link_in(script: str) -> str:
+    found = re.search(r"^\[ -e /sys/class/net/(\S+) \]", script, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def _domains_in(entry: Path) -> list[str]:
     commands = re.findall(r"^resolvectl domain .*", entry.read_text(encoding="utf-8"), re.MULTILINE)
     return [word[1:] for command in commands for word in shlex.split(command) if word.startswith("~")]
@@ -85,7 +97,9 @@ def _domains_in(entry: Path) -> list[str]:
 
 def _is_in_force(lab: Lab) -> bool:
     """So is nothing, as long as the link is down."""
-    return not _exists(lab.link) or all(_answer(command) == _values(command[3:]) for command in _commands(lab))
+    if not _exists(lab.link):
+        return True
+    return SystemdResolved.runs() and all(_answer(command) == _values(command[3:]) for command in _commands(lab))
 
 
 def _answer(command: list[str]) -> frozenset[str]:

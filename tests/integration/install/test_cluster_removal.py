@@ -294,6 +294,11 @@ def test_nodes_are_as_new(host: Host) -> None:
     install_on(host, 1)
     assert not all(blank for _format, _size, blank, *_rest in images(host, 1))
     assert host.remove("demo", nodes=nodes, keep_nodes=True) == []
+    over = "/var/lib/libvirt/images/nometal-demo/mine.qcow2"
+    host.sh(f"qemu-img create -q -f qcow2 -b demo-1-1.raw -F raw {over}; virsh pool-refresh {POOL} >/dev/null")
+    told = f"{DISKS}/demo-1-1.raw is the base of {over}, an image in pool {POOL} that no VM has"
+    assert told in host.refused("demo", nodes=nodes)
+    host.sh(f"rm {over}")
     steps = host.remove("demo", nodes=nodes)
     nvram = "/var/lib/libvirt/qemu/nvram/demo-1_VARS.fd"
     assert steps == [
@@ -430,6 +435,17 @@ def test_without_libvirt_there_is_nothing_or_it_says_what_to_do(host: Host) -> N
     assert "role nometal.ipi.host_prep installs and starts it" in told
     assert f"{INSTALLS}/demo tells what of libvirt's belongs to the cluster" in told
     assert "lab" in host.refused("../demo")
+
+
+def test_without_libvirt_files_go_unless_they_tell_what_libvirt_still_has(host: Host) -> None:
+    nowhere = {"libvirt_uri": "qemu:///system?socket=/run/none", "keep_nodes": True}
+    host.install("demo", "demo-x7k2p")
+    name = host.leave("demo-x7k2p", layout="4.22")
+    assert f"Nothing was removed: {name} of the cluster" in host.refused("demo", **nowhere)
+    host.sh(f"virsh undefine --nvram {name}; virsh pool-destroy {name}; virsh pool-undefine {name}")
+    host.sh(f"mkdir -p {POOLS}/demo-yyyyy-bootstrap")  # of a cluster of that name, whosever it was
+    assert f"remove {INSTALLS}/demo" in host.remove("demo", **nowhere)
+    assert host.sh(f"ls {POOLS}").split() == ["demo-yyyyy-bootstrap"]
 
 
 def test_as_ansible_runs_it(host: Host) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -388,7 +389,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
     ]
     told = refused(libvirtd, *wrong).splitlines()
     expected = [
-        "Nothing was changed, because of this:",
+        "No VM was changed, because of this:",
         "- demo-2: vcpus: is 9999; 1 to 255 are right",
         "- demo-3: memory_mib: is 1000000000; 64 to 16777216 are right",
         "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
@@ -474,6 +475,18 @@ def test_a_disk_that_another_vm_uses_is_not_destroyed_with_its_own(libvirtd: Pri
     make(libvirtd, owner="other", state="absent")
 
 
+def test_a_disk_on_which_an_image_is_based_is_not_destroyed(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1)))
+    over = f"{DIRECTORY}/mine.qcow2"
+    libvirtd.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", "demo-1-0.qcow2", "-F", "qcow2", over])
+    told = f"demo-1: disks: demo-1-0.qcow2 would be destroyed, and it is the base of {over}, an image in pool {POOL}"
+    smaller = vm(1, disks=[disk(1, size_bytes=GIB // 2)])
+    for asked in ({"state": "absent"}, {"exclusive": True}, {"recreate": True, "vms": [smaller]}):
+        assert told in refused(libvirtd, **asked)
+    libvirtd.run(["rm", over])
+    assert steps(libvirtd, smaller, recreate=True) == ["recreate disk demo-1-0.qcow2"]
+
+
 def test_the_logs_of_a_vm_go_with_it(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, **arguments(vm(1)))
     libvirtd.run(["virsh", "start", "demo-1"])
@@ -519,6 +532,30 @@ def test_those_that_are_no_longer_listed_stay_unless_the_list_is_exclusive(libvi
     ]
     assert set(libvirtd.run(["virsh", "list", "--all", "--name"]).stdout.split()) == {"demo-1", "demo-3", "demo-9"}
     make(libvirtd, owner="other", state="absent")
+
+
+def test_calls_at_the_same_time_wait_for_each_other(libvirtd: PrivateLibvirtd) -> None:
+    wanted = arguments(*map(vm, range(1, 5)))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _turn: make(libvirtd, **wanted), range(4)))
+        gone = list(pool.map(lambda _turn: make(libvirtd, owner="demo", state="absent"), range(4)))
+    for answers, number in ((made, 8), (gone, 4)):
+        assert [answer for answer in answers if answer.get("failed")] == []
+        assert sorted(len(answer["steps"]) for answer in answers) == [0, 0, 0, number]
+
+
+def test_what_is_protected_is_not_destroyed(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, **arguments(vm(1), vm(2)))
+    smaller = vm(1, disks=[disk(1, size_bytes=GIB // 2)])
+    why = {"exclusive": True, "recreate": True, "protect": "A cluster is on them."}
+    told = refused(libvirtd, smaller, **why)
+    assert (
+        "would be destroyed: VM demo-2 with its disks, disk demo-1-0.qcow2 of VM demo-1. A cluster is on them." in told
+    )
+    assert make(libvirtd, check_mode=True, **arguments(smaller, **why))["msg"] == told
+    assert steps(libvirtd, vm(1), vm(2), vm(3), **why) == ["define demo-3", "create disk demo-3-0.qcow2"]
+    (libvirtd.path(DIRECTORY) / "demo-3-0.qcow2").write_bytes(b"")  # half made
+    assert steps(libvirtd, vm(1), vm(2), vm(3), **why) == ["recreate disk demo-3-0.qcow2"]
 
 
 def test_a_vm_is_of_the_type_that_really_runs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,5 +75,53 @@ def test_it_tells_labs_apart_and_what_others_use(libvirtd: PrivateLibvirtd, tmp_
         "VM by-name (no lab) is plugged into network demo",
     ]
     assert labs(libvirtd, tmp_path, "other")["in_use"] == []
+    assert (of_demo["libvirt"], of_demo["missing"]) == ("", [])
+    assert of_demo["in_libvirt"] == ["VM demo-0", "network demo", "pool nometal-demo"]
+
     without_libvirt = labs(libvirtd, tmp_path, "demo", libvirt_uri="qemu:///system?socket=/run/none")
-    assert without_libvirt["others"] == {"third": [f"{tmp_path}/labs/third"], "other": others[:1]}
+    assert "Nothing answers for qemu:///system?socket=/run/none" in without_libvirt["libvirt"]
+    for key in ("own", "in_libvirt", "others", "labs"):  # by libvirt's own files
+        assert without_libvirt[key] == of_demo[key]
+
+
+def test_it_lists_all_labs_with_their_records(libvirtd: PrivateLibvirtd, tmp_path: Path) -> None:
+    """A record that was damaged, or is of another lab, is told and proves nothing. What is no lab's name is none."""
+    records: dict[str, Any] = {
+        "good": {"domain": "good.example.test", "storage_pool": {"path": "/srv/good"}},
+        "odd": [],
+        "gone": None,
+    }
+    for lab, model in records.items():
+        directory = tmp_path / "labs" / lab
+        directory.mkdir(parents=True)
+        text = json.dumps({"name": lab, **model}) if isinstance(model, dict) else "{" if lab == "odd" else None
+        if text:
+            (directory / "lab.json").write_text(text, encoding="utf-8")
+    (tmp_path / "labs/.hidden").mkdir()
+    (tmp_path / "labs/Upper").mkdir()
+    (tmp_path / "labs/stolen").mkdir()
+    stolen = {"name": "good", "storage_pool": {"path": "/srv/good"}}
+    (tmp_path / "labs/stolen/lab.json").write_text(json.dumps(stolen), encoding="utf-8")
+    libvirtd.run(["mkdir", "-p", "/etc/libvirt/hooks/nometal.d"])
+    for name in ("rules.firewall", "names.resolver", "all_labs.resolver", "pair.veth", "old.veth"):
+        owner = "# Lab: wired\n" if name == "pair.veth" else ""
+        libvirtd.path(f"/etc/libvirt/hooks/nometal.d/{name}").write_text(f"#!/bin/sh\n{owner}", encoding="utf-8")
+
+    found = run_beside(libvirtd, "labs_info", {"home": str(tmp_path)})
+    told = {lab["name"]: lab for lab in found["labs"]}
+    of_files = {"good", "gone", "odd", "stolen", "rules", "names", "wired"}
+    assert set(told) >= of_files
+    assert not {".hidden", "Upper", "all_labs", "pair", "old"} & set(told)
+    assert (told["good"]["domain"], told["good"]["registered"]) == ("good.example.test", True)
+    assert told["good"]["recorded"].endswith(" UTC")
+    assert told["gone"]["record_problem"] == "none"
+    assert told["odd"]["record_problem"].startswith("cannot be read")
+    assert told["stolen"]["record_problem"] == "is not that of lab stolen"
+    assert told["wired"]["has"] == ["veth pair pair"]
+    assert "good (good.example.test): recorded" in " ".join(found["table"])
+
+    paths = {lab: labs(libvirtd, tmp_path, lab)["storage_pool"]["path"] for lab in ("good", "stolen")}
+    assert paths == {"good": "/srv/good", "stolen": "/var/lib/libvirt/images/nometal-stolen"}
+    refused = run_beside(libvirtd, "labs_info", {"lab": "../good", "home": str(tmp_path)})
+    assert refused["failed"]
+    assert "'../good' is not the name of a lab" in refused["msg"]

@@ -239,7 +239,7 @@ def test_by_ipmi_it_keeps_its_port_unless_another_needs_it(libvirtd: PrivateLibv
 
 def test_a_lab_with_discs_in_its_drives_stays_with_redfish(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
     call(libvirtd, params)
-    name, image = NODES[0]["vm_name"], f"{MEDIA}/some.iso"
+    name, image = NODES[0]["vm_name"], f"{MEDIA}/{'0' * 64}.iso"
     libvirtd.path(image).write_text("")
     libvirtd.run(["virsh", "change-media", name, "sdz", image, "--insert", "--config"])
     bmc = {"protocol": "ipmi", "host": "127.0.0.1", "port": 6230}
@@ -435,6 +435,23 @@ def test_an_ipmi_lab_is_served_at_all_its_addresses_and_has_nothing_of_redfish(
     gone = [f"{verb} nometal-demo-media" for verb in ("stop", "delete", "undefine")]
     assert call(libvirtd, by_ipmi)["steps"][-4:] == ["restart service", *gone]
     assert call(libvirtd, by_ipmi)["steps"] == []
+
+
+def test_a_pool_of_another_lab_that_has_the_name_of_ours_stays(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    """Lab demo-media has it for its disks."""
+    libvirtd.run(["virsh", "pool-define-as", "nometal-demo-media", "dir", "--target", "/srv/theirs"])
+    try:
+        refused = emulator(libvirtd, params)
+        assert "storage pool nometal-demo-media at /srv/theirs is not this lab's" in refused["msg"]
+        assert not libvirtd.path(DEMO).exists()
+        for check_mode in (True, False):
+            gone = emulator(libvirtd, {"lab": "demo", "home": HOME, "state": "absent"}, check_mode=check_mode)
+            assert gone["steps"] == []
+        assert "nometal-demo-media" in libvirtd.run(["virsh", "pool-list", "--all", "--name"]).stdout
+    finally:
+        libvirtd.run(["virsh", "pool-undefine", "nometal-demo-media"])
 
 
 def test_before_the_role_has_run_it_foresees_all(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,39 @@ def test_the_link_of_the_checkout_leads_to_it() -> None:
     assert (ROOT / "playbooks" / "collections" / "ansible_collections" / "nometal" / "ipi").resolve() == ROOT
 
 
-def test_site_runs_every_stage_once_and_the_doctor_first() -> None:
-    stages = [play["ansible.builtin.import_playbook"] for play in load(ROOT / "playbooks" / "site.yml")]
-    assert stages[0] == "doctor.yml"
-    assert len(stages) == len(set(stages))
-    alone = {"site.yml", "spec.yml", "teardown.yml"}
-    assert set(stages) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_before_all_are_asked() -> None:
+    taking, *stages, releasing = load(ROOT / "playbooks" / "site.yml")
+    for play, name in ((taking, "spec.yml"), (releasing, "release.yml")):
+        assert play["ansible.builtin.import_playbook"] == name
+        assert play["vars"] == {"lab_lock_stage": "site"}
+    names = [play["ansible.builtin.import_playbook"] for play in stages]
+    assert names[:4] == ["doctor.yml", "preflight.yml", "host.yml", "preflight.yml"]
+    once = [name for name in names if name != "preflight.yml"]
+    assert len(once) == len(set(once))
+    alone = {"labs.yml", "site.yml", "spec.yml", "teardown.yml", "release.yml"}
+    assert set(names) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+
+
+@pytest.mark.parametrize("stage", ["host", "network", "nodes", "bmc", "rehearse", "install", "teardown"])
+def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str) -> None:
+    plays = load(ROOT / "playbooks" / f"{stage}.yml")
+    reading = next(play for play in plays if play.get("ansible.builtin.import_playbook") == "spec.yml")
+    for play, name in ((reading, "spec.yml"), (plays[-1], "release.yml")):
+        assert play["ansible.builtin.import_playbook"] == name
+        assert play["vars"]["lab_lock_stage"] == stage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "named"),
+    [(["NAME=old"], "", True), ([], "", False), ([], "NAME=wsl-host", False), (["NAME=it's"], "", True)],
+)
+def test_make_removes_another_lab_only_when_it_is_told_its_name(
+    arguments: list[str], environment: str, named: bool
+) -> None:
+    """Some systems have a variable NAME in everybody's environment."""
+    command = ["env", environment or "UNUSED=", "make", "--no-print-directory", "--dry-run", "teardown", *arguments]
+    shown = subprocess.run(command, cwd=ROOT, check=True, text=True, capture_output=True).stdout
+    line = next(line for line in shown.splitlines() if "playbooks/teardown.yml" in line)
+    words = shlex.split(line)
+    name = arguments[0].partition("=")[2] if named else ""
+    assert [word for word in words if "teardown_lab" in word] == ([f'{{"teardown_lab": "{name}"}}'] if named else [])

@@ -15,6 +15,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor import (
     environment,
     firewall,
     kvm,
+    labs,
+    libvirt_files,
     networks,
     ports,
     resolver,
@@ -26,6 +28,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
 from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import Claim
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
 
@@ -40,6 +43,7 @@ def other(
     return LibvirtNetwork(name, uuid, bridge, tuple(map(net, subnets)), active)
 
 
+RENAMED = dataclasses.replace(other("nometal-old", "192.168.126.0/24", bridge="nm-old"), owner="old")
 OWN_NETWORK = other("demo", "192.168.126.0/24", bridge="demo-m", uuid="u-net")
 BMC = Port("192.168.126.1", 8000, "tcp")
 REHEARSAL = Needs(
@@ -79,8 +83,10 @@ def storage_of(
     )
 
 
-def pool_directory(kind: str, entries: int = 0, pools: tuple[str, ...] = ()) -> storage.PoolDirectory:
-    return storage.PoolDirectory(kind, entries, pools)
+def pool_directory(
+    kind: str, entries: int = 0, pools: tuple[str, ...] = (), leads_to: str = ""
+) -> storage.FoundDirectory:
+    return storage.FoundDirectory(kind, entries, pools, leads_to)
 
 
 def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Subnets:
@@ -89,6 +95,16 @@ def routed(*routes: Route, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,
 
 def bridged(*links: networks.Link, networks_: tuple[LibvirtNetwork, ...] = (OWN_NETWORK,)) -> networks.Bridges:
     return networks.Bridges(links, networks_)
+
+
+WITH_MODEL = dataclasses.replace(REHEARSAL, model={"name": "demo"})
+MEDIA = Claim("storage pool", "nometal-demo-media", "its virtual media", "lab_spec.name")
+DISKS = Claim("directory", "/srv/labs/demo", "its disks", "lab_spec.storage_pool.path")
+
+
+def beside(*theirs: Claim, own: tuple[Claim, ...] = (MEDIA, DISKS), pool: str = "", name: str = "x") -> labs.Labs:
+    pools = (libvirt_files.Pool(name, "u-other", pool),) if pool else ()
+    return labs.Labs(own, (("other", theirs),) if theirs else (), pools)
 
 
 def listening(marks: str = "/usr/bin/web", name: str = "web") -> tuple[ports.Taken, ...]:
@@ -185,6 +201,13 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ),
     ("pool_directory", pool_directory(storage.DIRECTORY, 1), REHEARSAL, "blocker", "holds 1 entry that is not"),
     ("pool_directory", pool_directory(storage.LINK), REHEARSAL, "blocker", "is a symbolic link Remove it"),
+    (
+        "pool_directory",
+        pool_directory(storage.DIRECTORY, leads_to="/etc/labs"),
+        REHEARSAL,
+        "blocker",
+        "lab_spec.storage_pool.path is /etc/labs, in /etc, which is of the system; one elsewhere is right",
+    ),
     ("pool_directory", pool_directory(storage.OTHER), REHEARSAL, "blocker", "is no directory Remove it"),
     ("pool_space", storage_of(500, 500), INSTALL, "ok", "108.0 GiB needed now, 360.0 GiB in full"),
     ("pool_space", storage_of(375, 375, shared=True), INSTALL, "warning", "bootstrap VM"),
@@ -223,6 +246,26 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         "blocker",
         "virtinterfaced",
     ),
+    ("labs", beside(), REHEARSAL, "ok", "no model"),
+    ("labs", beside(), WITH_MODEL, "ok", "no other lab"),
+    ("labs", beside(Claim("VM", "other-0", "its node 0", "")), WITH_MODEL, "ok", "keeps clear of other"),
+    (
+        "labs",
+        beside(Claim("storage pool", "nometal-demo-media", "its disks", "lab_spec.name")),
+        WITH_MODEL,
+        "blocker",
+        "storage pool nometal-demo-media (its virtual media) and its disks of lab other Change lab_spec.name, or",
+    ),
+    (
+        "labs",
+        beside(Claim("directory", "/srv/labs", "its disks", "")),
+        WITH_MODEL,
+        "blocker",
+        "and directory /srv/labs (its disks) of lab other Change lab_spec.storage_pool.path, or",
+    ),
+    ("labs", beside(pool="/srv/labs"), WITH_MODEL, "ok", "no other lab"),
+    ("labs", beside(pool="/srv/labs", name="nometal-old"), WITH_MODEL, "blocker", "/srv/labs of storage pool nometal-"),
+    ("labs", beside(pool="/srv/labs/demo/mine"), WITH_MODEL, "blocker", "/srv/labs/demo/mine of storage pool x"),
     ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "this lab's"),
     ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 asked for"),
     ("libvirt_names", (LibvirtObject("network", "demo", "x"),), REHEARSAL, "blocker", "network demo (x)"),
@@ -363,3 +406,20 @@ def test_every_check_is_judged_both_ways(check: str) -> None:
     statuses = {status for name, _, _, status, _ in CASES if name == check}
     assert "ok" in statuses
     assert statuses - {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("check", "found", "named"),
+    [
+        ("subnets", lambda: routed(networks_=(RENAMED,)), True),
+        ("subnets", lambda: routed(networks_=(other("theirs", "192.168.126.0/24"),)), False),
+        ("bridges", lambda: bridged(networks.Link("baremetal", True, ("nmb-old",)), networks_=(RENAMED,)), True),
+        ("bridges", lambda: bridged(networks_=(dataclasses.replace(RENAMED, bridge="baremetal"),)), True),
+        ("bridges", lambda: bridged(networks.Link("baremetal", True, ("nmb-b",)), networks_=(RENAMED,)), False),
+        ("bridges", lambda: bridged(networks_=(other(bridge="baremetal"),)), False),
+    ],
+)
+def test_a_lab_in_the_way_may_be_this_one_by_its_former_name(check: str, found: Any, named: bool) -> None:
+    verdict = JUDGES[check](found(), REHEARSAL)
+    assert verdict.status == "blocker"
+    assert ("make teardown NAME=old" in verdict.advice) == named

@@ -29,6 +29,7 @@ PARAMS: dict[str, Any] = {
     "own_processes": [],
     "ports": [{"address": "10.0.0.1", "port": 8000, "protocol": "tcp"}],
     "qemu": "",
+    "model": {},
 }
 
 

@@ -4,17 +4,22 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from unit.lab.samples import model_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor import libvirt_files
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor import labs, libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import (
     UnmeasurableError,
     nearest_existing,
     within,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import Verdict
 
 NETWORK = """<!-- WARNING: THIS IS AN AUTO-GENERATED FILE. -->
 <network>
@@ -24,6 +29,9 @@ NETWORK = """<!-- WARNING: THIS IS AN AUTO-GENERATED FILE. -->
   <ip family='ipv6' address='fd00::1' prefix='64'/>
 </network>
 """
+
+
+POOL = "<pool type='{kind}'><name>{name}</name><uuid>{uuid}</uuid><target><path>{path}</path></target></pool>"
 
 
 @pytest.fixture
@@ -81,3 +89,87 @@ def test_within() -> None:
     with pytest.raises(UnmeasurableError, match=r"no answer within 0\.1 s"):
         within(0.1, never.wait)
     never.set()
+
+
+class LabsHere:
+    """Labs as role host_prep records them, and pools as libvirt does."""
+
+    def __init__(self, libvirt: Path) -> None:
+        self._root = libvirt
+
+    def record(self, name: str, model: dict[str, Any] | None = None) -> None:
+        (self._root / "labs" / name).mkdir(parents=True)
+        if model is not None:
+            (self._root / "labs" / name / "lab.json").write_text(json.dumps(model))
+
+    def pool(self, name: str, path: str, uuid: str = "u", kind: str = "dir") -> None:
+        text = POOL.format(kind=kind, name=name, uuid=uuid, path=path)
+        (self._root / "etc/storage" / f"{name}.xml").write_text(text)
+
+    @staticmethod
+    def judged(model: dict[str, Any]) -> Verdict:
+        pool = model["storage_pool"]
+        needs = Needs(name=model["name"], model=model, pool=Named(pool["name"], pool["uuid"]), pool_path=pool["path"])
+        return labs.judge_labs(labs.measure_labs(needs), needs)
+
+
+@pytest.fixture
+def here(libvirt: Path, monkeypatch: pytest.MonkeyPatch) -> LabsHere:
+    monkeypatch.setattr(labs, "LABS", libvirt / "labs")
+    return LabsHere(libvirt)
+
+
+OTHER = "{name: %s, machine_network: {cidr: 192.168.140.0/24, bridge: othermetal}}"
+
+
+@pytest.mark.parametrize(("first", "second"), [("demo", "demo-media"), ("demo-media", "demo")])
+def test_a_lab_named_like_the_media_of_another_is_refused_in_either_order(
+    here: LabsHere, first: str, second: str
+) -> None:
+    here.record(first, model_of(f"name: {first}"))
+    verdict = here.judged(model_of(OTHER % second))
+    assert verdict.status == "blocker"
+    assert "storage pool nometal-demo-media" in verdict.measured
+    assert verdict.advice == f"Change lab_spec.name, or remove lab {first} first."
+
+
+def test_labs_that_share_nothing_are_clear_of_each_other_and_a_lab_of_itself(here: LabsHere) -> None:
+    here.record("demo", model_of("name: demo"))
+    here.record("ha", model_of(OTHER % "ha"))
+    verdict = here.judged(model_of(OTHER % "ha"))
+    assert (verdict.status, verdict.measured) == ("ok", "keeps clear of demo")
+
+
+def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    here.record("demo", model_of(f"{{name: demo, storage_pool: {{path: {tmp_path}/real}}}}"))
+    mine = model_of(OTHER % "ha")
+    mine["storage_pool"]["path"] = f"{tmp_path}/link/below/ha"
+    verdict = here.judged(mine)
+    assert verdict.status == "blocker"
+    assert f"directory {tmp_path}/real/below/ha (its disks) and directory {tmp_path}/real (its disks) of lab demo" in (
+        verdict.measured
+    )
+
+
+@pytest.mark.parametrize("record", [None, {}, {"name": "demo-media"}])
+def test_of_a_lab_without_a_readable_record_its_name_and_its_pool_tell(
+    here: LabsHere, record: dict[str, Any] | None
+) -> None:
+    here.record("demo-media", record)
+    here.pool("nometal-demo-media", "/srv/labs")
+    assert "storage pool nometal-demo-media" in here.judged(model_of(OTHER % "demo")).measured
+    mine = model_of(OTHER % "ha")
+    mine["storage_pool"]["path"] = "/srv/labs/ha"
+    verdict = here.judged(mine)
+    assert "directory /srv/labs/ha (its disks) and /srv/labs of storage pool nometal-demo-media" in verdict.measured
+
+
+def test_pools_of_the_lab_and_pools_that_are_no_directories_are_no_matter(here: LabsHere) -> None:
+    mine = model_of(OTHER % "ha")
+    pool = mine["storage_pool"]
+    here.pool(pool["name"], pool["path"], pool["uuid"])
+    here.pool("nometal-lvm", pool["path"], kind="logical")
+    here.pool("default", "/var/lib/libvirt/images")
+    assert here.judged(mine).status == "ok"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import multiprocessing
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,12 +10,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 
 if TYPE_CHECKING:
+    from multiprocessing.synchronize import Barrier
     from pathlib import Path
+
+WRITERS, ROUNDS = 8, 25
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> HostMemory:
-    return HostMemory(tmp_path / "home" / "host.json")
+    return HostMemory(tmp_path / "home" / "host.json", tmp_path / "run" / "locks" / ".host.json")
 
 
 def test_nothing_is_remembered_at_first(memory: HostMemory) -> None:
@@ -41,3 +46,35 @@ def test_a_damaged_memory_is_told_and_not_overwritten(memory: HostMemory) -> Non
     with pytest.raises(OperatorError, match=r"host\.json, which remembers what the host was like before"):
         memory.note({"packages": {"ovmf": "missing"}})
     assert memory.path.read_text(encoding="utf-8") == "{"
+
+
+def test_of_notes_made_at_the_same_time_none_is_lost(memory: HostMemory) -> None:
+    """Each process begins when all are there, and has a topic of its own and one that it shares."""
+    fork = multiprocessing.get_context("fork")
+    barrier = fork.Barrier(WRITERS)
+    writers = [fork.Process(target=write_notes, args=(memory, barrier, writer)) for writer in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * WRITERS
+    own = {f"writer {writer}": dict.fromkeys(map(str, range(ROUNDS)), writer) for writer in range(WRITERS)}
+    shared = {"shared": {f"{writer} {turn}": turn for writer in range(WRITERS) for turn in range(ROUNDS)}}
+    assert memory.recall() == {**own, **shared}
+    assert not list(memory.lock.parent.glob("*"))
+
+
+def write_notes(memory: HostMemory, barrier: Barrier, writer: int) -> None:
+    barrier.wait()
+    for turn in range(ROUNDS):
+        memory.note({f"writer {writer}": {str(turn): writer}, "shared": {f"{writer} {turn}": turn}})
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o027, 0o077])
+def test_its_files_have_modes_of_their_own_whatever_the_umask(memory: HostMemory, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        memory.note({"packages": {"ovmf": "missing"}})
+    finally:
+        os.umask(before)
+    assert memory.path.stat().st_mode & 0o777 == 0o644

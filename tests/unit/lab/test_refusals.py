@@ -878,6 +878,44 @@ STORAGE_POOLS = [
         "storage_pool: /srv/labs/demo",
         ["lab_spec.storage_pool: is '/srv/labs/demo', a text; a mapping is right, with keys such as path"],
     ),
+    *(
+        (
+            f"a directory of the system, {path}",
+            f"storage_pool: {{path: {path}}}",
+            [
+                f"lab_spec.storage_pool.path: is {path}, a directory of the system; one of its own below it is right, such as {right}"
+            ],
+        )
+        for path, right in {
+            "/home": "/home/labs/demo",
+            "/srv": "/srv/labs/demo",
+            "/var/lib/libvirt/images": "/var/lib/libvirt/images/labs/demo",
+            "/root": "/root/labs/demo",
+            "/var/log": "/var/log/labs/demo",
+        }.items()
+    ),
+    *(
+        (
+            f"in a tree of others, {path}",
+            f"storage_pool: {{path: {path}}}",
+            [f"lab_spec.storage_pool.path: is {path}, {where}; one elsewhere is right, such as /srv/labs/demo"],
+        )
+        for path, where in {
+            "/etc": "a directory of the system",
+            "/etc/labs": "in /etc, which is of the system",
+            "/usr/local/labs": "in /usr, which is of the system",
+            "/var/lib/libvirt/qemu/labs": "in /var/lib/libvirt/qemu, which is of the system",
+            "/var/lib/nometal": "a directory of nometal.ipi itself",
+            "/var/lib/nometal/labs/demo": "in /var/lib/nometal, which is of nometal.ipi itself",
+        }.items()
+    ),
+    (
+        "where the media are",
+        "storage_pool: {path: /var/lib/libvirt/images/nometal-ha-media}",
+        [
+            "lab_spec.storage_pool.path: is /var/lib/libvirt/images/nometal-ha-media, where the lab's BMCs have their media; another directory is right, such as /srv/labs/demo"
+        ],
+    ),
 ]
 
 INSTALLATION = [

@@ -66,20 +66,22 @@ def connection() -> Iterator[Any]:
 
 def test_the_port_makes_and_removes_it(connection: Any, tmp_path: Path) -> None:
     wanted = replace(POOL, path=str(tmp_path / "pool"))
-    port = StoragePoolPort(connection, wanted)
+    port = StoragePoolPort(connection, wanted, lambda path: path.name == "ours")
     for step in plan(port.read(), wanted):
         port.apply(step)
-        if step.verb == "build":
-            Path(wanted.path).mkdir()  # the test driver makes no directories
     assert port.read() == wanted
     assert plan(port.read(), wanted) == []
 
     (Path(wanted.path) / "media").mkdir()
     (Path(wanted.path) / "media" / "disk.qcow2").touch()
+    (Path(wanted.path) / "ours").touch()
+    stays = [f"{wanted.path}/media (not made by nometal.ipi)"]
+    assert port.stays() == stays
     for step in plan(port.read(), None):
         port.apply(step)
+    assert port.kept == stays
     assert port.read() is None
-    assert not Path(wanted.path).exists()
+    assert [path.name for path in Path(wanted.path).rglob("*")] == ["media", "disk.qcow2"]
 
 
 def test_a_pool_of_the_same_name_is_not_ours_without_our_uuid(connection: Any, tmp_path: Path) -> None:
@@ -87,7 +89,8 @@ def test_a_pool_of_the_same_name_is_not_ours_without_our_uuid(connection: Any, t
         f"<pool type='dir'><name>{POOL.name}</name><target><path>{tmp_path}</path></target></pool>"
     )
     with pytest.raises(OperatorError, match=f"storage pool nometal-demo at {tmp_path} is not this lab's"):
-        StoragePoolPort(connection, POOL).read()
+        StoragePoolPort(connection, POOL).refuse_conflicts()
+    assert StoragePoolPort(connection, POOL).read() is None
 
 
 def test_our_pool_does_not_move(connection: Any, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink import hook_entry
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink import links as kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import entry_text, plugged_by
@@ -24,6 +26,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.modules import veth_pair as module
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 A = End("nmn-demo", "nm-demo", 1500, "nmb-demo")
 B = End("nmb-demo", "baremetal", 1500, "nmn-demo")
@@ -350,3 +355,58 @@ def test_it_warns_if_the_pair_would_not_come_back(monkeypatch: pytest.MonkeyPatc
     assert warning.startswith("nmn-demo will not be back after a reboot: libvirtd was started before")
     assert "Run module nometal.ipi.libvirt_service" in warning
     assert module.warnings({"name": "nmn-demo", "state": "absent"}, check_mode=False) == []
+
+
+def test_the_pairs_of_a_lab_are_known_without_its_spec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the entries that name the lab, and the one that is named after it, also if that was damaged."""
+    monkeypatch.setattr(hook_entry, "ENTRIES", tmp_path)
+    usual = Wiring("nmn-demo", Plug("a", "nmn-demo"), Plug("b", "nmb-demo"), 1500, owner="demo")
+    assert hook_entry.wirings_of("demo") == [usual]
+
+    own = Wiring("mine", Plug("a", "mine0", "nm-demo"), Plug("b", "mine1", "lan", make_bridge=True), 1500, owner="demo")
+    theirs = replace(own, name="theirs", owner="other")
+    for wiring in (own, theirs, replace(own, name="older", owner="")):
+        (tmp_path / f"{wiring.name}.veth").write_text(entry_text(wiring, ["lan"]), encoding="utf-8")
+    (tmp_path / "nmn-demo.veth").write_text("#!/bin/sh\n", encoding="utf-8")
+    assert hook_entry.wirings_of("demo") == [own, usual]
+    assert hook_entry.owners_of_pairs() == {"mine": "demo", "theirs": "other"}
+
+    (tmp_path / "nmn-demo.veth").write_text("#!/bin/sh\n# Lab: other\n", encoding="utf-8")
+    assert hook_entry.wirings_of("demo") == [own]
+
+
+IP_SHOWS = [
+    {"ifname": "lan", "mtu": 9000, "flags": ["UP"], "ifalias": MARK, "linkinfo": {"info_kind": "bridge"}},
+    {"ifname": "mine0", "link": "mine1", "mtu": 1500, "flags": [], "master": "lan", "linkinfo": {"info_kind": "veth"}},
+    {"ifname": "far", "link_index": 7, "link_netnsid": 0, "mtu": 1500, "flags": ["UP"]},
+    {},
+]
+
+
+def test_without_pyroute2_links_are_read_by_ip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "run", lambda *_command: json.dumps(IP_SHOWS))
+    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: "/usr/sbin/ip")
+    assert kernel.read_links_by_ip() == {
+        "lan": Link("lan", "bridge", mtu=9000, alias=MARK),
+        "mine0": Link("mine0", "veth", up=False, master="lan", peer="mine1"),
+        "far": Link("far"),
+    }
+    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: None)
+    with pytest.raises(NotThereYetError, match="Neither pyroute2 nor the program ip is installed"):
+        kernel.read_links_by_ip()
+
+
+def test_where_no_links_are_seen_the_files_of_a_pair_go_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(kernel, "IPRoute", None)
+    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: None)
+    monkeypatch.setattr(module, "may_change_links", lambda: True)
+    monkeypatch.setattr(network_hook, "ENTRIES", tmp_path)
+    monkeypatch.setattr(hook_entry, "ENTRIES", tmp_path)
+    (tmp_path / "nmn-demo.veth").write_text("#!/bin/sh\n", encoding="utf-8")
+    params = {"name": None, "owner": "demo", "state": "absent"}
+    assert module.run(params, check_mode=False)["steps"] == [f"remove {tmp_path}/nmn-demo.veth"]
+    assert not tmp_path.exists()
+    with pytest.raises(OperatorError, match="is not the name of a lab"):
+        module.run({**params, "owner": "../demo"}, check_mode=False)

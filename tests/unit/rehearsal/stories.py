@@ -32,9 +32,9 @@ def lab_of(**spec: Any) -> Lab:
     return lab_from({**model, "lab": model["name"]})
 
 
-def script_of(lab: Lab, surroundings: Surroundings | None = None) -> dict[str, Any]:
+def script_of(lab: Lab, surroundings: Surroundings | None = None, **options: Any) -> dict[str, Any]:
     logins = {node["vm_name"]: {"username": node["vm_name"], "password": "secret"} for node in lab.nodes}
-    return script(lab, PLAY, MACS, Secrets(logins, "CA"), surroundings or Surroundings())
+    return script(lab, PLAY, MACS, Secrets(logins, "CA"), surroundings or Surroundings(), **options)
 
 
 def good(lab: Lab) -> Story:

@@ -40,6 +40,7 @@ PARAMS: dict[str, Any] = {
     "domains": ["One.Lab.Test."],
     "subnets": ["192.168.126.0/24", "fd00:126::/64"],
     "servers": ["192.168.126.1", "FD00:126:0::1", "192.168.126.1"],
+    "names": ["API.one.lab.test."],
     "state": "present",
 }
 
@@ -73,6 +74,7 @@ def test_a_lab_is_told_in_one_spelling() -> None:
     lab = lab_from(PARAMS)
     assert lab.domains == ("one.lab.test", "126.168.192.in-addr.arpa", "0.0.0.0.0.0.0.0.6.2.1.0.0.0.d.f.ip6.arpa")
     assert lab.servers == ("192.168.126.1", "fd00:126::1")
+    assert lab.names == ("api.one.lab.test",)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import dhcp4, links, lookups, machine, network, pings, pxe
 from .channel import Channel
 from .driving import Driver
-from .reports import Image, Reports, Server
+from .reports import TOGETHER_SECONDS, Image, Reports, Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,9 +45,10 @@ class Bootstrap:
         self._told = told
         self._channel = channel
         self._link = _link_of(told["mac"])
-        self._reports = Reports([node["uuid"] for node in told["nodes"]])
+        self._reports = Reports([node["uuid"] for node in told["nodes"]], told.get("together", TOGETHER_SECONDS))
 
     def play(self) -> None:
+        threading.Thread(target=self._channel.listen, args=[self._hear_host], daemon=True).start()
         self._state("joins the network")
         if self._join():
             with ThreadPoolExecutor(1) as ear:
@@ -59,6 +60,11 @@ class Bootstrap:
             self._stop("the bootstrap VM has no address")
         self._state("is done")
         self._channel.tell("finished", "bootstrap")
+
+    def _hear_host(self, said: Mapping[str, Any]) -> None:
+        """The host sees whether a silent node still does something."""
+        if "lost" in said:
+            self._reports.lose(said["lost"], said["why"])
 
     def _go_on(self, cut: list[str], held: list[str]) -> None:
         """As far as it can come to something. What others hold is not taken from them."""
@@ -131,7 +137,7 @@ class Bootstrap:
 
     def _serve(self) -> None:
         told = self._told
-        letter = {"play": told["play"], "urls": told["urls"], "families": told["families"]}
+        letter = {key: told[key] for key in ("play", "urls", "families", "patience")}
         provisioning = told["provisioning"]
         if provisioning:
             pxe.serve(MEDIUM, _link_of(provisioning["mac"]), provisioning, letter, told["port"])

@@ -9,7 +9,10 @@ import json
 import os
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Channel:
@@ -27,6 +30,17 @@ class Channel:
                 time.sleep(0.05)
             data += block
         return json.loads(data)
+
+    def listen(self, hear: Callable[[dict[str, Any]], None]) -> None:
+        """What the host says later on, line by line, for as long as the guest runs."""
+        data = b""
+        while True:
+            block = os.read(self._file, 65536)
+            if not block:
+                time.sleep(0.5)
+            *lines, data = (data + block).split(b"\n")
+            for line in filter(None, lines):
+                hear(json.loads(line))
 
     def tell(self, event: str, who: str, **more: Any) -> None:
         view = memoryview(json.dumps({"event": event, "who": who, **more}).encode() + b"\n")

@@ -113,7 +113,8 @@ class Driver:
         came, report = self._reports.wait(self._node["uuid"], (place, instead), self._told["seconds"])
         self._channel.tell("report", self._node["name"], place=came or place, value=report)
         if came != place:
-            trouble = "it started from its medium again" if came else f"nothing heard in {self._told['seconds']} s"
+            nothing = self._reports.why_lost(self._node["uuid"]) or f"nothing heard in {self._told['seconds']:.0f} s"
+            trouble = "it started from its medium again" if came else nothing
             self._step(step, False, trouble, started)
             return {}
         self._state(THEN[place])

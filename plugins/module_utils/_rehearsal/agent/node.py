@@ -24,15 +24,16 @@ PEER_SECONDS = 8.0
 
 def play() -> None:
     letter, medium = _letter()
+    patience = letter.get("patience", 1.0)
     machine.say(f"node started from {medium or 'nothing that says for which rehearsal'}")
     cards = network.join(letter.get("families", ["ipv4", "ipv6"]))
     machine.set_hostname(_name_given(cards) or "nobody")
     urls = letter.get("urls", [])
-    orders = _tell(urls, "/report", {"play": letter.get("play"), "medium": medium, **_self(cards)})
+    orders = _tell(urls, patience, "/report", {"play": letter.get("play"), "medium": medium, **_self(cards)})
     machine.say("node reported")
     if orders.get("write"):
-        _tell(urls, "/seen", {"uuid": machine.uuid(), "seen": _looks(orders)})
-        _tell(urls, "/written", {"uuid": machine.uuid(), **_write(urls, orders)})
+        _tell(urls, patience, "/seen", {"uuid": machine.uuid(), "seen": _looks(orders)})
+        _tell(urls, patience, "/written", {"uuid": machine.uuid(), **_write(urls, orders)})
         machine.say("node has written its disk")
 
 
@@ -98,12 +99,12 @@ def _write(urls: list[str], orders: dict[str, Any]) -> dict[str, Any]:
         return {"device": device, "trouble": str(error)}
 
 
-def _tell(urls: list[str], path: str, what: dict[str, Any]) -> dict[str, Any]:
+def _tell(urls: list[str], patience: float, path: str, what: dict[str, Any]) -> dict[str, Any]:
     """Say it until it is heard, by any of the addresses."""
-    deadline = time.monotonic() + REPORT_SECONDS
+    deadline = time.monotonic() + REPORT_SECONDS * patience
     while time.monotonic() < deadline:
         for url in urls:
-            heard = _heard(url + path, what)
+            heard = _heard(url + path, what, ANSWER_SECONDS * patience)
             if heard is not None:
                 return heard
         time.sleep(0.3)
@@ -111,20 +112,22 @@ def _tell(urls: list[str], path: str, what: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _heard(url: str, what: dict[str, Any]) -> dict[str, Any] | None:
+def _heard(url: str, what: dict[str, Any], seconds: float) -> dict[str, Any] | None:
     with suppress(OSError, ValueError, http.client.HTTPException):
-        return json.loads(_request("POST", url, json.dumps(what).encode()))
+        return json.loads(_request("POST", url, json.dumps(what).encode(), seconds))
     return None
 
 
-def _request(method: str, url: str, body: bytes | None) -> bytes:
-    with _opened(url, method, body) as response:
+def _request(method: str, url: str, body: bytes | None, seconds: float = ANSWER_SECONDS) -> bytes:
+    with _opened(url, method, body, seconds) as response:
         return response.read()
 
 
-def _opened(url: str, method: str = "GET", body: bytes | None = None) -> http.client.HTTPResponse:
+def _opened(
+    url: str, method: str = "GET", body: bytes | None = None, seconds: float = ANSWER_SECONDS
+) -> http.client.HTTPResponse:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_SECONDS)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
     connection.request(method, parts.path or "/", body)
     response = connection.getresponse()
     if response.status != http.client.OK:

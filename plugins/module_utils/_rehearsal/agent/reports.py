@@ -24,14 +24,16 @@ SECTOR = 2048
 LETTER_MARK = b"NOMETAL-REHEARSAL-LETTER"
 LETTER_BYTES = 4096
 TOGETHER_SECONDS = 50
-"""Less than a node waits for an answer."""
+"""Less than a node waits for an answer, which grows with the patience of the rehearsal as this does."""
 
 
 class Reports:
     """What nodes have said, by the node's UUID and where they said it."""
 
-    def __init__(self, uuids: list[str]) -> None:
+    def __init__(self, uuids: list[str], together: float = TOGETHER_SECONDS) -> None:
         self._expected = set(uuids)
+        self._together = together
+        self._lost: dict[str, str] = {}
         self.up: set[str] = set()
         """Nodes that have been started from their medium."""
         self._looked: set[str] = set()
@@ -47,23 +49,35 @@ class Reports:
 
     def wait(self, uuid: str, places: tuple[str, ...], seconds: float) -> tuple[str, dict[str, Any] | None]:
         """At which of the places it has been heard, and what. Each report is handed out once. Empty: it was not."""
+
+        def come() -> str:
+            return next((place for place in places if (uuid, place) in self._said), "")
+
         with self._news:
-            came = self._news.wait_for(
-                lambda: next((place for place in places if (uuid, place) in self._said), ""), seconds
-            )
+            self._news.wait_for(lambda: come() or uuid in self._lost, seconds)
+            came = come()
             return (came, self._said.pop((uuid, came))) if came else ("", None)
+
+    def lose(self, uuid: str, why: str) -> None:
+        """What is to be heard of a node will not come: who waits for it waits no more."""
+        with self._news:
+            self._lost[uuid] = why
+            self._news.notify_all()
+
+    def why_lost(self, uuid: str) -> str:
+        return self._lost.get(uuid, "")
 
     def gather(self, uuid: str) -> None:
         """Counts a node among those that are up, and keeps it a while until all are."""
         with self._news:
             self.up.add(uuid)
             self._news.notify_all()
-            self._news.wait_for(lambda: self.up >= self._expected, TOGETHER_SECONDS)
+            self._news.wait_for(lambda: self.up >= self._expected, self._together)
 
     def wait_for_lookers(self) -> None:
         """Until no node that is up is still looking for others, which may be switched off then."""
         with self._news:
-            self._news.wait_for(lambda: self._looked >= self.up & self._expected, TOGETHER_SECONDS)
+            self._news.wait_for(lambda: self._looked >= self.up & self._expected, self._together)
 
     def give_up(self, uuid: str) -> None:
         """A node that nobody needs to wait for any more."""

@@ -1,0 +1,71 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: install_config_errors
+short_description: What is wrong with the install-config of a lab
+version_added: 0.1.0
+author:
+  - nometal.ipi maintainers (@nometal)
+description:
+  - Takes what P(nometal.ipi.install_config#filter) takes, and returns its errors instead of failing with them.
+positional: _input, version
+options:
+  _input:
+    description:
+      - The model of the lab, as P(nometal.ipi.lab_model#filter) makes it.
+    type: dict
+    required: true
+  version:
+    description:
+      - The release of OpenShift, instead of that of C(lab_spec.install).
+    type: str
+  ssh_key:
+    description:
+      - The public SSH key.
+    type: str
+  trust_bundle:
+    description:
+      - Certificates that the cluster is to trust, in PEM.
+    type: str
+"""
+
+EXAMPLES = r"""
+- name: Stop if the install-config would be refused
+  ansible.builtin.assert:
+    that: lab | nometal.ipi.install_config_errors | length == 0
+    fail_msg: "{{ lab | nometal.ipi.install_config_errors | join('\n') }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - The errors, one text each; empty if there are none.
+  type: list
+  elements: str
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._install.config import install_config
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import plain
+
+
+def _install_config_errors(
+    lab: object, version: str | None = None, ssh_key: str | None = None, trust_bundle: str | None = None
+) -> list[str]:
+    texts = plain({"ssh_key": ssh_key, "trust_bundle": trust_bundle}, "")
+    try:
+        install_config(plain(lab, "lab"), plain(version, "version"), **texts)
+    except OperatorError as error:
+        return [str(error)]
+    return []
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"install_config_errors": _install_config_errors}

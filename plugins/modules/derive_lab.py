@@ -1,0 +1,41 @@
+#!/usr/bin/python
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: derive_lab
+short_description: The model of a lab, from the variable lab_spec
+version_added: 0.1.0
+description:
+  - Does what the filter P(nometal.ipi.lab_model#filter) does, with the variable C(lab_spec), and fails with a plain
+    list of all that is wrong with it.
+  - It runs on the controller, and touches no host.
+author:
+  - nometal.ipi contributors (@nometal)
+options:
+  hypervisors:
+    description: The hosts that carry the lab, by inventory name. C(lab_spec.hypervisors) need not name them then.
+    type: list
+    elements: str
+    default: []
+attributes:
+  check_mode:
+    support: full
+    description: It never changes anything.
+"""
+
+EXAMPLES = r"""
+- name: Derive the lab from lab_spec
+  nometal.ipi.derive_lab:
+    hypervisors: "{{ groups.hypervisors }}"
+  register: derived
+"""
+
+RETURN = r"""
+lab:
+  description: The model, as the filter P(nometal.ipi.lab_model#filter) gives it.
+  returned: success
+  type: dict
+"""

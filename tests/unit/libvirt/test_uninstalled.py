@@ -1,0 +1,142 @@
+"""What libvirt has left after it was uninstalled: by its files, what is the lab's goes and all else stays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import pool_directory, uninstalled, vm_leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.uninstalled import UninstalledLibvirt
+from ansible_collections.nometal.ipi.plugins.modules import libvirt_leftovers
+
+MARK = "<metadata><n:{kind} xmlns:n='urn:nometal:ipi' owner='{lab}' pool='nometal-{lab}'>{disks}</n:{kind}></metadata>"
+
+
+class Host:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.pools = root / "images"
+
+    def define(self, kind: str, name: str, text: str) -> None:
+        directory = self.root / kind
+        (directory / "autostart").mkdir(parents=True, exist_ok=True)
+        (directory / f"{name}.xml").write_text(text, encoding="utf-8")
+        (directory / "autostart" / f"{name}.xml").symlink_to(directory / f"{name}.xml")
+
+    def vm(self, name: str, lab: str = "") -> None:
+        disks = f"<n:disk name='{name}.qcow2'/>"
+        mark = MARK.format(kind="vm", lab=lab, disks=disks) if lab else ""
+        self.define("VM", name, f"<domain><name>{name}</name>{mark}</domain>")
+
+    def network(self, name: str, lab: str) -> None:
+        mark = MARK.format(kind="network", lab=lab, disks="")
+        self.define("network", name, f"<network><name>{name}</name>{mark}<bridge name='nm-{lab}'/></network>")
+
+    def pool(self, lab: str, uuid: str = "") -> Path:
+        directory = self.pools / f"nometal-{lab}"
+        directory.mkdir(parents=True)
+        given = uuid or Identity(lab).uuid_of("storage-pool")
+        target = f"<target><path>{directory}</path></target>"
+        self.define("pool", f"nometal-{lab}", f"<pool><name>nometal-{lab}</name><uuid>{given}</uuid>{target}</pool>")
+        return directory
+
+    def files(self) -> set[str]:
+        return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    made = Host(tmp_path / "host")
+    monkeypatch.setattr(uninstalled, "DEFINITIONS", {kind: made.root / kind for kind in ("VM", "network", "pool")})
+    monkeypatch.setattr(pool_directory, "POOL_DIRECTORY", str(made.pools))
+    monkeypatch.setattr(uninstalled, "PROGRAMS", (str(tmp_path / "libvirtd"),))
+    for name in ("DNSMASQ", "RUNNING_NETWORKS", "LINKS"):
+        monkeypatch.setattr(uninstalled, name, tmp_path / name)
+    monkeypatch.setattr(uninstalled, "PROCESSES", tmp_path / "no processes")
+    monkeypatch.setattr(vm_leftovers, "forget_logs", lambda _name: None)
+    monkeypatch.setattr(vm_leftovers, "forget_nvram", lambda _name: None)
+    monkeypatch.setattr(HookEntry, "remove", lambda _self: None)
+    return made
+
+
+def remove(lab: str) -> list[str]:
+    before = libvirt_leftovers.run(lab, check_mode=True)
+    done = libvirt_leftovers.run(lab, check_mode=False)
+    assert before == done
+    assert not libvirt_leftovers.run(lab, check_mode=False)["changed"]
+    kept = done["kept"]
+    assert isinstance(kept, list)
+    return kept
+
+
+def test_all_of_a_lab_goes(host: Host) -> None:
+    disks = host.pool("demo")
+    (disks / "demo-0.qcow2").touch()
+    host.vm("demo-0", "demo")
+    host.network("nometal-demo", "demo")
+    assert remove("demo") == []
+    assert host.files() == set()
+    assert not disks.exists()
+
+
+def test_what_is_others_stays(host: Host) -> None:
+    """Another lab's, a stranger's, and a pool of our name that has another UUID."""
+    host.vm("mine")
+    host.vm("other-0", "other")
+    host.network("nometal-other", "other")
+    (host.pool("demo", uuid="0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70") / "mine.qcow2").touch()
+    before = host.files()
+    assert remove("demo") == []
+    assert host.files() == before
+
+
+def test_disks_stay_if_others_may_use_them_and_so_does_what_is_not_marked(host: Host, tmp_path: Path) -> None:
+    disks = host.pool("demo")
+    (disks / "demo-0.qcow2").touch()
+    host.vm("demo-0", "demo")
+    host.vm("mine")
+    kept = [f"{disks}/demo-0.qcow2, which another VM or a process may use"]
+    assert remove("demo") == kept
+    (host.root / "VM/mine.xml").unlink()
+    (host.root / "VM/autostart/mine.xml").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "canary").touch()
+    (disks / "notes.txt").touch()
+    (disks / "link.qcow2").symlink_to(elsewhere / "canary")
+    (disks / "directory").mkdir()
+    (disks / "directory/canary").touch()
+    names = ("directory", "link.qcow2", "notes.txt")
+    assert remove("demo") == [f"{disks}/{name}, which is not marked as the lab's" for name in names]
+    assert not (disks / "demo-0.qcow2").exists()
+    assert (elsewhere / "canary").exists()
+    assert {"images/nometal-demo/notes.txt", "images/nometal-demo/directory/canary"} <= host.files()
+
+
+def test_one_that_runs_on_stays(host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    host.vm("demo-0", "demo")
+    process = tmp_path / "proc/4711"
+    (process / "fd").mkdir(parents=True)
+    (process / "cmdline").write_bytes(b"/usr/bin/qemu-system-x86_64\0-name\0guest=demo-0,debug-threads=on\0")
+    monkeypatch.setattr(uninstalled, "PROCESSES", tmp_path / "proc")
+    disks = host.pool("demo")
+    (disks / "demo-0.qcow2").touch()
+    os.symlink(disks / "demo-0.qcow2", process / "fd/3")  # noqa: PTH211 - as the kernel shows it
+    assert UninstalledLibvirt("demo").steps() == []
+    left = UninstalledLibvirt("demo")
+    left.steps()
+    assert left.kept[0] == "VM demo-0 runs on: end its process qemu-system first"
+
+
+def test_where_libvirt_is_installed_it_is_refused(host: Host, tmp_path: Path) -> None:
+    host.vm("demo-0", "demo")
+    (tmp_path / "libvirtd").touch()
+    with pytest.raises(OperatorError, match="is installed: what libvirt has is removed by libvirt itself"):
+        libvirt_leftovers.run("demo", check_mode=False)
+    with pytest.raises(OperatorError, match="is not the name of a lab"):
+        libvirt_leftovers.run("../demo", check_mode=False)

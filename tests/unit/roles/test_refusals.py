@@ -1,0 +1,138 @@
+"""What a stage would refuse can be asked before the first change: of every stage, every module, and in check mode."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+PREFIX = "nometal.ipi."
+STAGES = {
+    "host": "host_prep",
+    "network": "lab_network",
+    "nodes": "node_vms",
+    "bmc": "bmc_emulation",
+    "rehearse": "rehearsal",
+    "install": "ipi_install",
+}
+BESIDE_STAGES = ("spec", "doctor", "preflight", "release")
+NOT_ASKED = {
+    "brought_packages": "notes what is there",
+    "bmc_info": "only looks",
+    "cluster_info": "only looks",
+    "cluster_removal": "comes when the cluster is installed",
+    "cluster_watch": "only looks",
+    "follow": "only looks",
+    "host_forwarding": "notes what is there",
+    "host_doctor": "is asked before all",
+    "install_bundle": "only looks",
+    "installer_bridges": "judges what its own stage has made",
+    "libvirt_service": "refuses nothing",
+    "router_advertisements": "refuses nothing",
+    "rehearsal": "leaves the lab as it was",
+}
+# By function: what is refused in a real run only, and why that comes too early in check mode.
+NOT_IN_CHECK_MODE = {
+    ("_reconcile.py", "run"): "what is missing is installed by stage host",
+    ("cluster_removal.py", "alone"): "it refuses nothing, but yields to what it surrounds",
+    ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
+    ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
+    ("conflicts.py", "refuse_conflicts"): "bridges of libvirt networks are made by the task before",
+    ("obstacles.py", "of_host"): "the user is made by the task before, the addresses by stage network",
+    ("obstacles.py", "of_vms"): "VMs are made by stage nodes",
+}
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def modules_in(path: Path) -> set[str]:
+    return {key[len(PREFIX) :] for task in tasks_in(load(path)) for key in task if key.startswith(PREFIX)}
+
+
+def tasks_in(tasks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for task in tasks:
+        yield task
+        yield from tasks_in(task.get("block", []))
+
+
+def asked_by(role: str) -> set[str]:
+    tasks = ROOT / "roles" / role / "tasks"
+    [asking] = [task[f"{PREFIX}refusals"] for task in load(tasks / "refusals.yml") if "nometal.ipi.refusals" in task]
+    files, ask = asking.get("tasks", []), asking.get("ask", {})
+    if isinstance(files, str):  # a template of the same files
+        files = [path.name for path in tasks.glob("*.yml") if f"'{path.name}'" in files]
+    named = {key[len(PREFIX) :] for key in ask} if isinstance(ask, dict) else modules_named_in(ask)
+    return named | {module for name in files for module in modules_in(tasks / name)}
+
+
+def modules_named_in(template: str) -> set[str]:
+    return {word.strip("'\"{}:,")[len(PREFIX) :] for word in template.split() if PREFIX in word}
+
+
+def test_preflight_asks_every_stage() -> None:
+    plays = load(ROOT / "playbooks" / "preflight.yml")
+    steps = [task for play in plays for task in play.get("tasks", [])]
+    roles = [step.get("ansible.builtin.import_role") or step.get("ansible.builtin.include_role") for step in steps]
+    asked = [role["name"][len(PREFIX) :] for role in roles if role and role["tasks_from"] == "refusals"]
+    assert asked == list(STAGES.values())
+    stages = [Path(play["ansible.builtin.import_playbook"]).stem for play in load(ROOT / "playbooks" / "site.yml")]
+    assert [stage for stage in stages if stage not in BESIDE_STAGES] == list(STAGES)
+
+
+@pytest.mark.parametrize("role", STAGES.values())
+def test_every_module_that_may_refuse_is_asked(role: str) -> None:
+    tasks = [path for path in (ROOT / "roles" / role / "tasks").rglob("*.yml") if "teardown" not in str(path)]
+    used = {module for path in tasks for module in modules_in(path)} - {"refusals", *NOT_ASKED}
+    ways_to_remove = {"labs_info"}  # in files that only teardown includes
+    assert used - ways_to_remove - asked_by(role) == set()
+
+
+def test_no_refusal_is_left_to_the_real_run() -> None:
+    found = {
+        (path.name, function.name)
+        for path in sorted((ROOT / "plugins").rglob("*.py"))
+        if "agent" not in path.parts
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef) and refuses_in_a_real_run_only(function)
+    }
+    assert found == set(NOT_IN_CHECK_MODE)
+
+
+def refuses_in_a_real_run_only(function: ast.FunctionDef) -> bool:
+    return any(
+        is_about_check_mode(test) and any(map(refuses, body))
+        for node in ast.walk(function)
+        for test, body in conditional_parts(node)
+    )
+
+
+def conditional_parts(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]]:
+    if isinstance(node, ast.If):
+        yield node.test, node.body
+    elif isinstance(node, ast.For) and isinstance(node.iter, ast.IfExp):  # for plug in [] if foreseeing else those():
+        yield node.iter.test, node.body
+
+
+def is_about_check_mode(test: ast.expr) -> bool:
+    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    return bool(names & {"check_mode", "foreseeing"})
+
+
+def refuses(statement: ast.stmt) -> bool:
+    """It raises, yields what is wrong, or calls what does."""
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Raise, ast.Yield, ast.YieldFrom)):
+            return True
+        called = getattr(node, "func", None)
+        if getattr(called, "id", getattr(called, "attr", "")).startswith(("refuse", "_refuse", "require", "run")):
+            return True
+    return False
