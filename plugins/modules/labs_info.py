@@ -14,6 +14,7 @@ description:
   - Of one lab it reports, before the lab is removed, where its things are, and what its removal would take away from
     VMs of others.
   - What belongs to which lab is known by marks, by names and by UUIDs that follow from the lab's name.
+  - A directory in which only others have files is no lab's.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -111,7 +112,9 @@ others:
   sample:
     other: [/var/lib/nometal/bmc/other, VM other-worker-0, network nometal-other]
 in_use:
-  description: What of the lab VMs of others use. As far as libvirt can be asked.
+  description:
+    - What of the lab others depend on, with its disks and media, be they VMs, or images that are based on one of them.
+    - An image of which it cannot be known is named as well. As far as libvirt can be asked.
   returned: with O(lab)
   type: list
   elements: str

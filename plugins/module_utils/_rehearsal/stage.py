@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     bootstrap_vm,
@@ -46,7 +47,7 @@ except ImportError:  # connect() has said so by the time that anything here runs
     libvirt = None
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 LOOKS, SETTLE_SECONDS = 2, 0.5
@@ -93,7 +94,13 @@ class Stage:
         there = {vm.name for vm in found}
         missing = [f"{node['name']} has no VM" for node in self._lab.nodes if node["name"] not in there]
         missing += [f"{vm.name} lacks its disk {path}" for vm in found for path in vm.lost]
-        return missing, [f"{vm.name} {vm.in_use}" for vm in found if vm.in_use]
+        return missing, [*(f"{vm.name} {vm.in_use}" for vm in found if vm.in_use), *self._depended_on(found)]
+
+    def _depended_on(self, found: list[NodeVm]) -> Iterator[str]:
+        """What is written to a disk is lost to images that are based on it."""
+        disks = {path: vm.name for vm in found for path in vm.disks}
+        uses, _doubts = disk_users.dependents(self._connection, disks, [vm.vm_name for vm in found])
+        return (f"{disks[use.file]} has the disk {use.file}, which is {use.how}" for use in uses)
 
     @property
     def is_dirty(self) -> bool:

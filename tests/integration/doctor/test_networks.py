@@ -76,6 +76,21 @@ def test_bridges(examine: Examine, setup: str, status: str, text: str) -> None:
     assert text in found[1]
 
 
+@pytest.mark.parametrize(
+    ("setup", "status", "text"),
+    [
+        ("", "ok", "no rules"),
+        ("iptables -P FORWARD DROP;", "ok", "`policy drop` in table ip filter, chain FORWARD"),
+        ("iptables-legacy -P INPUT DROP;", "warning", "`policy DROP` in table legacy filter, chain INPUT"),
+        ("ip6tables-legacy -A FORWARD -j REJECT;", "warning", "reject-with icmp6-port-unreachable` in table legacy"),
+    ],
+)
+def test_the_packet_filter(examine: Examine, setup: str, status: str, text: str) -> None:
+    found = examine(setup)["packet_filter"]
+    assert found[0] == status, found
+    assert text in found[1]
+
+
 def test_a_libvirt_network_of_the_same_name(examine: Examine) -> None:
     assert examine(network("demo", "x", "b", "10.1.1.1", STOPPED))["libvirt_names"][0] == "blocker"
     assert examine(network("demo", NETWORK_UUID, "b", "10.1.1.1", STOPPED))["libvirt_names"][0] == "ok"

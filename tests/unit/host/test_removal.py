@@ -96,15 +96,14 @@ def test_our_directory_goes_but_for_what_somebody_has_put_there(tmp_path: Path) 
     usual = tmp_path / "nometal/tools"
     own = OwnDirectory(usual, ".mark", "some_module", str(usual), ("ocp-*",))
     tree(usual, "notes.txt")
-    assert not own.has_ours
+    assert [path.name for path in own.entries()] == []
     own.refuse_another("is another's.")
     with own.alone():
         own.make()
         tree(usual, "ocp-4.20.3/bin/oc")
         assert is_ours(own)
         assert own.remove() == own.foreign() == [f"{usual}/notes.txt (not made by nometal.ipi)"]
-    assert not own.has_ours
-    assert [path.name for path in usual.iterdir()] == ["notes.txt"]
+    assert (own.has_ours, [path.name for path in usual.iterdir()]) == (False, ["notes.txt"])
     own.refuse_another("is another's.")
 
 

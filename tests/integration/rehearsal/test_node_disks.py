@@ -1,0 +1,39 @@
+"""Which nodes a rehearsal leaves alone, on a real libvirtd."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from support.checkout import ROOT
+
+if TYPE_CHECKING:
+    from support.private_libvirtd import PrivateLibvirtd
+
+IMAGES = "/var/lib/libvirt/images"
+VM = """<domain type='qemu'><name>demo-{name}</name><memory unit='MiB'>64</memory><os><type>hvm</type></os><devices>
+<disk type='file' device='disk'><driver type='qcow2'/><source file='{images}/{name}'/><target dev='vda'/></disk>
+</devices></domain>"""
+OBSTACLES = """
+import libvirt
+from pathlib import Path
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.stage import Places, Stage
+nodes = [{"name": name, "vm_name": f"demo-{name}"} for name in ("one", "two", "three")]
+lab = Lab("demo", "", "", [], {}, {}, nodes, "", False)
+print(*Stage(lab, Places(Path("/none")), libvirt.open("qemu:///system")).obstacles(), sep="\\n")
+"""
+
+
+def test_a_disk_on_which_an_image_is_based_is_not_written(private_libvirtd: PrivateLibvirtd) -> None:
+    for name in ("one", "two"):
+        private_libvirtd.run(["qemu-img", "create", "-q", "-f", "qcow2", f"{IMAGES}/{name}", "1M"])
+        private_libvirtd.run(["virsh", "define", "/dev/stdin"], input=VM.format(name=name, images=IMAGES))
+    private_libvirtd.run(["virsh", "pool-define-as", "mine", "dir", "--target", IMAGES])
+    over = ["-b", "two", "-F", "qcow2", f"{IMAGES}/mine"]
+    private_libvirtd.run(["qemu-img", "create", "-q", "-f", "qcow2", *over])
+    command = ["env", f"PYTHONPATH={ROOT}/playbooks/collections", sys.executable, "-c", OBSTACLES]
+    missing, in_use = private_libvirtd.run(command).stdout.splitlines()
+    assert missing == "['three has no VM']"
+    image = f"{IMAGES}/mine, an image in pool mine that no VM has"
+    assert in_use == f"['two has the disk {IMAGES}/two, which is the base of {image}']"
