@@ -38,7 +38,7 @@ FILES = [
         f"/etc/systemd/system/nometal-bmc-{LAB}.service.d/own.conf",
     ),
     *("/etc/systemd/network/nometal-theirs.network", "/etc/systemd/resolved.conf.d/theirs.conf"),
-    *("/etc/NetworkManager/conf.d/nometal-theirs.conf", "/etc/NetworkManager/dnsmasq.d/nometal-theirs.conf"),
+    *("/etc/NetworkManager/conf.d/nometal-theirs.conf", "/etc/NetworkManager/dnsmasq.d/theirs-nometal.conf"),
     *("/etc/sysctl.d/theirs.conf", "/etc/sysctl.d/99-nometal-theirs.conf", "/etc/modules-load.d/theirs.conf"),
     *("/etc/firewalld/services/theirs.xml", "/etc/nftables.d/theirs.conf", "/etc/apparmor.d/local/theirs"),
     *(f"/var/log/libvirt/qemu/{LAB}-worker-00.log", f"/var/log/libvirt/qemu/{LAB}-worker-00-console.log"),
