@@ -175,7 +175,7 @@ class _Seen:
             self.take_picture()
         if all(check.state != FAILED for check in checks):
             return checks
-        self.consoles = self._scene.consoles({check.who for check in checks if check.state == FAILED})
+        self.consoles = self._scene.consoles.of({check.who for check in checks if check.state == FAILED})
         found = evidence.gather(self._connection, self._lab)
         explained = causes.explained(self._lab, found.with_story(story), checks)
         lost = story.host.get("lost", {})
@@ -184,10 +184,9 @@ class _Seen:
     def _of_silence(self, check: Check) -> Check:
         """How far it came, and whether the host was too busy, is what people ask next."""
         report = _page_of(self._lab.name)
-        more = f" The report: {report}" if report else ""
-        return replace(
-            check, seen=f"{check.seen}; {self._scene.last_words(check.who)}", advice=f"{check.advice}{more}".strip()
-        )
+        advice = f"{check.advice} The report: {report}" if report else check.advice
+        seen = f"{check.seen}; {self._scene.consoles.last_words(check.who)}"
+        return replace(check, seen=seen, advice=advice.strip())
 
 
 def is_silence(check: Check, lost: Mapping[str, str]) -> bool:

@@ -19,7 +19,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host import files, re
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     bootstrap_vm,
-    evidence,
     host_view,
     leases,
     node_vms,
@@ -28,18 +27,18 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.redfish import BmcFailed, Redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Consoles
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import Diary, Line
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import NodeVm, NvramKeeper
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import (
     Secrets,
     Surroundings,
-    boot_seconds,
     is_our_medium,
     script,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP, Story
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guest, Watch
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Watch
 
 try:
     import libvirt
@@ -55,8 +54,6 @@ LOOKS, SETTLE_SECONDS = 2, 0.5
 JOURNAL = "journal.json"
 KNOWN = ("nvram", ".journal.json.new")
 """What a rehearsal keeps of a lab, beside its journal."""
-AWAITED = ("boots from its medium", "looks around", "writes its disk", "boots from its disk")
-"""States of nodes in which the bootstrap VM waits for their word."""
 SILENCE_SECONDS = 60
 """More than the bootstrap VM waits for any of its nodes: then it has something to say."""
 STARTS = ("boots from its medium", "boots from its disk")
@@ -83,8 +80,7 @@ class Stage:
         self._home = places.home / lab.name
         self._journal = self._home / JOURNAL
         self._nvram = NvramKeeper(self._home / "nvram")
-        self._begins: dict[Path, int] = {}
-        """Where in the nodes' consoles this rehearsal begins: they hold earlier ones too."""
+        self.consoles = Consoles(lab)
 
     # What is there
 
@@ -112,24 +108,6 @@ class Stage:
         except (OSError, ValueError, TypeError):
             return self
         return Stage(noted, self._places, self._connection)
-
-    def _logs(self) -> dict[str, Path]:
-        return {node["name"]: evidence.CONSOLES / f"{node['vm_name']}-console.log" for node in self._lab.nodes}
-
-    def guest(self, who: str) -> Guest:
-        """The bootstrap VM, or a node."""
-        if who == BOOTSTRAP:
-            return Guest(self._lab.bootstrap_domain, evidence.CONSOLES / f"{self._lab.bootstrap_domain}-serial0.log")
-        return Guest(self._lab.node(who)["vm_name"], self._logs()[who])
-
-    def last_words(self, who: str) -> str:
-        guest = self.guest(who)
-        return watching.last_words(guest, self._begins.get(guest.console, 0))
-
-    def consoles(self, whose: set[str]) -> dict[str, list[str]]:
-        logs = {**self._logs(), BOOTSTRAP: self.guest(BOOTSTRAP).console}
-        told = {who: evidence.console(path, self._begins.get(path, 0)) for who, path in logs.items() if who in whose}
-        return {who: lines for who, lines in told.items() if lines}
 
     # Undoing
 
@@ -213,7 +191,7 @@ class Stage:
 
     def _note_touched(self) -> None:
         files.own_directory(self._home)
-        self._begins = {path: path.stat().st_size for path in self._logs().values() if path.exists()}
+        self.consoles.begin()
         for vm in self.nodes():
             self._nvram.keep(vm)
         files.write_whole(self._journal, json.dumps(asdict(self._lab)), 0o600)
@@ -233,13 +211,13 @@ class Stage:
 
     def _listen(self, line: Line, story: Story, diary: Diary, told: dict[str, Any], watch: Callable[[], None]) -> None:
         """Guests of which nothing is heard are waited for as long as they do something, but not for ever."""
-        awaited = Watch(lambda guest: watching.signs(self._connection, guest))
-        awaited.begin(BOOTSTRAP, self.guest(BOOTSTRAP), waiting.limits(self._patience))
+        looks = Watch(lambda guest: watching.signs(self._connection, guest))
+        awaited = watching.Guests(self._lab, self.consoles, self._patience, looks)
         watched, began = False, time.monotonic()
         silent_since, silence = began, told["seconds"] + SILENCE_SECONDS * self._patience
         for event in line.events(began + waiting.LONGEST_SECONDS * self._patience):
             silent_since = time.monotonic() if event else silent_since
-            self._await(event, awaited)
+            awaited.hear(event)
             if event.get("event") == "asks":
                 line.tell(told)
             self._note(event, story, diary, told["play"])
@@ -250,16 +228,6 @@ class Stage:
                 return
             for who, why in lost.items():
                 line.tell({"lost": self._lab.node(who)["uuid"], "why": why})
-
-    def _await(self, event: dict[str, Any], awaited: Watch) -> None:
-        who = event.get("who", "")
-        if who:
-            awaited.end(BOOTSTRAP)
-        if event.get("event") == "state" and event["state"] in AWAITED and who != BOOTSTRAP:
-            limits = waiting.limits(self._patience, boot_seconds(self._lab))
-            awaited.begin(who, self.guest(who), limits)
-        elif event.get("event") == "state" or not event.get("ok", True):
-            awaited.end(who)
 
     def _note(self, event: dict[str, Any], story: Story, diary: Diary, play: str) -> None:
         story.add(event)

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import evidence, waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Consoles, Guest
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import boot_seconds
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import BOOTSTRAP
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.waiting import Limits, Signs, Wait
 
 try:
@@ -23,14 +25,12 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+
+AWAITED = ("boots from its medium", "looks around", "writes its disk", "boots from its disk")
+"""States of nodes in which the bootstrap VM waits for their word."""
 LOOK_SECONDS = 2.0
 NANO = 1e9
-
-
-@dataclass(frozen=True)
-class Guest:
-    domain: str
-    console: Path
 
 
 @dataclass
@@ -63,6 +63,27 @@ class Watch:
         return lost
 
 
+class Guests:
+    """Those of one lab, by what the bootstrap VM says of itself and of the nodes."""
+
+    def __init__(self, lab: Lab, consoles: Consoles, patience: float, watch: Watch) -> None:
+        self._consoles, self._watch = consoles, watch
+        self._limits = waiting.limits(patience, boot_seconds(lab))
+        watch.begin(BOOTSTRAP, consoles.guest(BOOTSTRAP), waiting.limits(patience))
+
+    def hear(self, event: dict[str, Any]) -> None:
+        who = event.get("who", "")
+        if who:
+            self._watch.end(BOOTSTRAP)
+        if event.get("event") == "state" and event["state"] in AWAITED and who != BOOTSTRAP:
+            self._watch.begin(who, self._consoles.guest(who), self._limits)
+        elif event.get("event") == "state" or not event.get("ok", True):
+            self._watch.end(who)
+
+    def given_up(self) -> dict[str, str]:
+        return self._watch.given_up()
+
+
 def signs(connection: Any, guest: Guest) -> Signs | None:
     """None of one that is off. Its console is there after its end, too, and says nothing of what it does now."""
     try:
@@ -85,17 +106,6 @@ def read_from(stats: dict[str, Any], output: int) -> Signs:
         computed=total("vcpu.", ".time") / NANO,
         starved=total("vcpu.", ".delay") / NANO,
     )
-
-
-def last_words(guest: Guest, begin: int = 0) -> str:
-    """For whom a failed check is explained: how far the guest came, and how busy the host was meanwhile."""
-    lines = evidence.console(guest.console, begin)
-    said = f"its console ends with `{lines[-1].strip()}`" if lines else "its console is empty"
-    return f"{said}; the host's load is {load()}"
-
-
-def load() -> str:
-    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
 
 
 def _size(path: Path) -> int:

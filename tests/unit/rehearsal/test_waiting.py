@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 from unit.rehearsal.stories import lab_of, script_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import judge_bootstrap, rehearsal, waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
+    evidence,
+    judge_bootstrap,
+    rehearsal,
+    waiting,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.reports import Reports
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Consoles, Guest
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, Check, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.waiting import Signs
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guest, Watch, last_words, read_from
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guests, Watch, read_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,10 +154,46 @@ def test_of_which_failures_the_console_and_the_load_are_named(check: str, who: s
     assert not rehearsal.is_silence(replace(failed, state="ok"), {"lost": ""})
 
 
-def test_last_words_are_the_consoles_last_line_and_the_load(tmp_path: Path) -> None:
-    console = tmp_path / "console.log"
-    console.write_text("BdsDxe: loading\r\n\x1b[2JLoading kernel ...\n\n", encoding="utf-8")
-    said = last_words(Guest("demo-0", console))
+def test_last_words_are_the_consoles_last_line_and_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "CONSOLES", tmp_path)
+    lab = lab_of()
+    node = lab.nodes[0]
+    console = tmp_path / f"{node['vm_name']}-console.log"
+    console.write_text("of an earlier rehearsal\n", encoding="utf-8")
+    consoles = Consoles(lab)
+    consoles.begin()
+    assert consoles.last_words(node["name"]).startswith("its console is empty; the host's load is ")
+    with console.open("a", encoding="utf-8") as file:
+        file.write("BdsDxe: loading\r\n\x1b[2JLoading kernel ...\n\n")
+    said = consoles.last_words(node["name"])
     assert said.startswith("its console ends with `Loading kernel ...`; the host's load is ")
     assert said.endswith(" CPUs")
-    assert last_words(Guest("demo-0", tmp_path / "none")).startswith("its console is empty; the host's load is ")
+    assert list(consoles.of({node["name"], "bootstrap"})) == [node["name"]]
+
+
+def test_nodes_are_awaited_from_their_start_to_their_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, now = lab_of(), [0.0]
+    node = lab.nodes[0]["name"]
+    guests = Guests(lab, Consoles(lab), 1.0, Watch(lambda _guest: None, clock=lambda: now[0]))
+
+    def lost_at(second: float, *events: dict[str, object]) -> list[str]:
+        for event in events:
+            guests.hear(event)
+        now[0] = second
+        return list(guests.given_up())
+
+    state: dict[str, object] = {"event": "state", "who": node}
+    asks: dict[str, object] = {"event": "asks", "who": "bootstrap"}
+    boots = {**state, "state": "boots from its medium"}
+    assert lost_at(80) == []
+    assert lost_at(200, {}, asks) == []  # the bootstrap VM has said its first word
+    assert lost_at(250, boots) == []
+    came = [
+        {**state, "state": "looks around"},
+        {"event": "step", "who": node, "step": "booted from medium", "ok": True},
+    ]
+    assert lost_at(340, *came) == []
+    assert lost_at(360) == [node]
+    failed = {"event": "step", "who": node, "step": "looked around", "ok": False}
+    assert lost_at(900, boots, failed) == []
+    assert lost_at(1900, boots, {**state, "state": "is done"}) == []
