@@ -32,7 +32,7 @@ FILES = [
     *("/opt/nometal/theirs.txt", "/opt/nometal/deep/theirs.txt", "/var/cache/nometal/theirs.iso"),
     *("/run/nometal/theirs.txt", "/run/nometal-resolver/theirs.txt"),
     *("/etc/libvirt/hooks/network.d/theirs", "/etc/libvirt/hooks/nometal.d/theirs.sh", "/etc/libvirt/hooks/qemu"),
-    *("/etc/systemd/system/nometal-theirs.service", f"/etc/systemd/system/nometal-bmc-{LAB}2.service"),
+    *("/etc/systemd/system/nometal-theirs.service", f"/etc/systemd/system/nometal-bmc2-{LAB}.service"),
     *(
         "/etc/systemd/system/libvirtd.service.d/theirs.conf",
         f"/etc/systemd/system/nometal-bmc-{LAB}.service.d/own.conf",
