@@ -116,7 +116,7 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
     assert time.monotonic() - started < 60
     assert secrets_in(foreseen.stdout + done.stdout + again.stdout) == []
 
-    refused = lab.with_one_node_less("doctor", "-e", "node_vms_exclusive=true")
+    refused = lab.with_one_node_less("nodes", "-e", "node_vms_exclusive=true")
     assert refused.returncode != 0
     told = " ".join(refused.stdout.split())
     assert "this would be destroyed: VM lab-control-plane-2 with its disks. Lab lab has a cluster" in told

@@ -47,7 +47,7 @@ ON_A_FRESH_HOST = [
     Row("network", f"ip link add {END} type bridge", f"{END} exists and is no veth but bridge"),
     Row("network", "echo 'options rotate' >>/etc/resolv.conf", "has `options rotate`"),
     Row("nodes", VM, f"MAC {MAC} is VM mine's"),
-    Row("bmc", "mkdir -p /opt/nometal/bmc && touch /opt/nometal/bmc/mine", "/opt/nometal/bmc is there and is no BMC"),
+    Row("bmc", "mkdir -p /opt/nometal && ln -s /srv /opt/nometal/bmc", "/opt/nometal/bmc is there and is no BMC"),
     Row("bmc", "mkdir /var/lib/nometal/bmc && chmod o+w /var/lib/nometal/bmc", "can be changed by others than root"),
     Row("rehearse", "rm /var/cache/nometal/rehearsal/.nometal*", "/var/cache/nometal/rehearsal is there and"),
 ]
