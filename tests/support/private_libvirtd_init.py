@@ -11,7 +11,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-FRESH = ("/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run/libvirt", "/run/dbus")
+# All of /run: without the machine's D-Bus there is no way to its firewalld, and modules of two tests have locks there.
+FRESH = ("/etc/libvirt", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/run")
 # Control groups are not libvirt's here, and the machine's own security module knows nothing of this libvirtd.
 QEMU_CONF = 'cgroup_controllers = []\nsecurity_driver = "none"\n'
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "net/tun")
@@ -23,10 +24,15 @@ def run(*command: str) -> None:
 
 def fresh_directories() -> None:
     for directory in FRESH:
-        if directory != "/run/dbus" or Path(directory).exists():  # no way to the machine's firewalld and machined
-            Path(directory).mkdir(parents=True, exist_ok=True)
-            run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
-    for directory in ("/var/lib/libvirt/images", "/var/lib/libvirt/qemu", "/var/log/libvirt/qemu"):
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
+    for directory in (
+        "/run/lock",
+        "/run/libvirt",
+        "/var/lib/libvirt/images",
+        "/var/lib/libvirt/qemu",
+        "/var/log/libvirt/qemu",
+    ):
         Path(directory).mkdir()
     Path("/etc/libvirt/qemu.conf").write_text(QEMU_CONF)
 
@@ -73,7 +79,6 @@ def main() -> None:
     fresh_directories()
     own_devices(facts["kvm"])
     for daemon in ("virtlogd", "libvirtd"):
-        # In a directory of the sandbox's own: /run itself is this machine's, and another's file may be there.
         run(daemon, "--daemon", "--pid-file", f"/run/libvirt/{daemon}.pid")
     os.write(int(os.environ["READY_FD"]), b"1")
     while True:  # orphans come here: as the first process of the namespace we reap them, and nobody else lives forever
