@@ -114,7 +114,9 @@ class Firewalld:
 
     def restore(self, place: str) -> None:
         copy = copy_of(place)
-        if copy.path.exists():
+        if self._commands is WHILE_STOPPED:
+            copy.path.unlink(missing_ok=True)  # the command for that would make a copy of zone public
+        elif copy.path.exists():
             run(*self._commands[ALWAYS], f"--load-{copy.kind}-defaults={copy.name}")
         copy.former.unlink(missing_ok=True)
 

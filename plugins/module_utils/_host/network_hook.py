@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOOKS = Path("/etc/libvirt/hooks")
+RUNNING_NETWORKS = Path("/run/libvirt/network")
 DISPATCHER = HOOKS / "network.d/nometal"
 ENTRIES = HOOKS / "nometal.d"
 DISPATCHER_TEXT = f"""\

@@ -135,6 +135,8 @@ class RemovalPort:
 
     def refuse_users(self) -> None:
         """Say, before anything is changed, who depends on disks that would be wiped or removed."""
+        if not self._connection:  # then none is
+            return
         boot = find(self._connection, self._lab.place, self._lab.bridges)
         images = [
             str(file) for path in map(Path, boot.directories) if path != bootstrap.POOLS for file in path.glob("*")

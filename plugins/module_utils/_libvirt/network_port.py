@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import RUNNING_NETWORKS, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_conflicts as conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_filter as packet_filter
@@ -94,8 +95,12 @@ class NetworkPort:
             "disable autostart of": lambda: self._network().setAutostart(0),
             "forget": lambda: leases.forget(self._network().bridgeName(), step.target.split(", ")),
             "release": lambda: self._release(step.target.split(", ")),
-            "undefine": lambda: self._network().undefine(),
+            "undefine": self._undefine,
         }[step.verb]()
+
+    def _undefine(self) -> None:
+        self._network().undefine()
+        files.remove(RUNNING_NETWORKS / f"{self._name}.pid")  # dnsmasq's; libvirt leaves it
 
     def _find(self) -> Any:
         return next((found for found in self._connection.listAllNetworks() if found.name() == self._name), None)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import RUNNING_NETWORKS, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity, owner_of_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import vm_leftovers, volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import PoolDirectory
@@ -35,7 +35,6 @@ DEFINITIONS = {
     "pool": Path("/etc/libvirt/storage"),
 }
 DNSMASQ = Path("/var/lib/libvirt/dnsmasq")
-RUNNING_NETWORKS = Path("/run/libvirt/network")
 LINKS = Path("/sys/class/net")
 PROCESSES = Path("/proc")
 OURS = "{urn:nometal:ipi}"
