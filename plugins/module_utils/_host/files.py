@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 FOR_ALL_TO_ENTER = 0o755
+MARK = "Made by nometal.ipi"
 UMASK = 0o022  # for programs that make files for others to read
 
 
@@ -81,6 +82,13 @@ def text_of(path: Path) -> str | None:
     with suppress(FileNotFoundError):
         return path.read_text(encoding="utf-8")
     return None
+
+
+def is_marked(path: Path) -> bool:
+    """Whether it says that it is ours, as all do that lie where others have theirs."""
+    with suppress(OSError):
+        return MARK in path.read_text(encoding="utf-8", errors="replace")
+    return False
 
 
 def remove(path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor import libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import UnmeasurableError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import registration, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, registration, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES
 from ansible_collections.nometal.ipi.plugins.module_utils._install import infra, place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place
@@ -89,7 +89,7 @@ def in_files(home: Path) -> dict[str, list[str]]:
         for path in _of_labs(home, kept):
             found[path.name].append(str(path))
     for directory, before, behind in (*FILES, (home / RESOLVER, "", ".lab")):
-        for path in sorted(directory.glob(f"{before}*{behind}")):
+        for path in filter(files.is_marked, sorted(directory.glob(f"{before}*{behind}"))):
             found[path.name[len(before) : len(path.name) - len(behind)]].append(str(path))
     for pair, owner in owners_of_pairs().items():
         found[owner].append(f"veth pair {pair}")

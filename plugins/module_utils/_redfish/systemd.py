@@ -46,7 +46,7 @@ class Systemd:
         return unit_text(self._lab)
 
     def is_there(self) -> bool:
-        return self._file.exists()
+        return files.is_marked(self._file)
 
     def read(self) -> Service:
         if not self.is_there():
@@ -61,6 +61,10 @@ class Systemd:
         )
 
     def refuse_conflicts(self) -> None:
+        if self._file.exists() and not self.is_there():
+            raise OperatorError(
+                f"{self._file} was not made by nometal.ipi: give the lab another name, or remove that unit yourself."
+            )
         self._refuse_deviations(self._found)
 
     def install(self) -> None:

@@ -46,10 +46,14 @@ class NetworkManager:
         return None
 
     def wanted(self, lab: Lab) -> Settings:
+        if _file(lab).exists() and not files.is_marked(_file(lab)):
+            raise OperatorError(
+                f"{_file(lab)} was not made by nometal.ipi: give the lab another name, or remove that file yourself."
+            )
         return Settings(lines=_lines(lab))
 
     def read(self, lab: Lab) -> Settings | None:
-        lines = read_lines(_file(lab))
+        lines = read_lines(_file(lab)) if files.is_marked(_file(lab)) else None
         return None if lines is None else Settings(lines, in_force=_has_been_read(_file(lab)))
 
     def write(self, lab: Lab) -> None:
@@ -69,7 +73,7 @@ class NetworkManager:
 
     def remove(self, lab: Lab) -> None:
         # The file goes last: as long as it is there, the next run can tell that dnsmasq may still go by it.
-        files.write_whole(_file(lab), "", 0o644)
+        files.write_whole(_file(lab), text_of(_lines(lab)[:1]), 0o644)
         if self.dnsmasq():
             self.apply(lab, anew=False)
         files.remove(_file(lab))

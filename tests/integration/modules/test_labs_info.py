@@ -105,13 +105,15 @@ def test_it_lists_all_labs_with_their_records(libvirtd: PrivateLibvirtd, tmp_pat
     libvirtd.run(["mkdir", "-p", "/etc/libvirt/hooks/nometal.d"])
     for name in ("rules.firewall", "names.resolver", "all_labs.resolver", "pair.veth", "old.veth"):
         owner = "# Lab: wired\n" if name == "pair.veth" else ""
-        libvirtd.path(f"/etc/libvirt/hooks/nometal.d/{name}").write_text(f"#!/bin/sh\n{owner}", encoding="utf-8")
+        text = f"#!/bin/sh\n# Made by nometal.ipi for lab x.\n{owner}"
+        libvirtd.path(f"/etc/libvirt/hooks/nometal.d/{name}").write_text(text, encoding="utf-8")
+    libvirtd.path("/etc/libvirt/hooks/nometal.d/theirs.firewall").write_text("#!/bin/sh\n", encoding="utf-8")
 
     found = run_beside(libvirtd, "labs_info", {"home": str(tmp_path)})
     told = {lab["name"]: lab for lab in found["labs"]}
     of_files = {"good", "gone", "odd", "stolen", "rules", "names", "wired"}
     assert set(told) >= of_files
-    assert not {".hidden", "Upper", "all_labs", "pair", "old"} & set(told)
+    assert not {".hidden", "Upper", "all_labs", "pair", "old", "theirs"} & set(told)
     assert (told["good"]["domain"], told["good"]["registered"]) == ("good.example.test", True)
     assert told["good"]["recorded"].endswith(" UTC")
     assert told["gone"]["record_problem"] == "none"
