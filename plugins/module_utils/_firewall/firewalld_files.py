@@ -46,7 +46,7 @@ class Copy:
 
 def copy_of(place: str) -> Copy:
     """Such as zone=libvirt."""
-    kind, _, name = place.partition("=")
+    kind, _equals, name = place.partition("=")
     return Copy(kind, name)
 
 

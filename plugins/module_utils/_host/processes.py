@@ -115,6 +115,6 @@ def _stat(pid: int) -> list[str]:
 
 def _started_without_proc(pid: int) -> str:
     with suppress(OperatorError):  # there is no such process
-        state, _, when = run("ps", "-o", "state=,lstart=", "-p", str(pid)).strip().partition(" ")
+        state, _space, when = run("ps", "-o", "state=,lstart=", "-p", str(pid)).strip().partition(" ")
         return "" if state.startswith("Z") else when.strip()
     return ""

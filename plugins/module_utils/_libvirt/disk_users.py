@@ -62,7 +62,7 @@ def volumes_in_use(connection: Any, pool: Any, owner: str | None, is_ours: Calla
     name, directory = pool.name(), _directory_of(pool)
     direct = {(str(user), used) for user in users(connection, owner) for used in user.has_volumes(name, directory)}
     yield from (f"volume {volume} of pool {name} is a disk of {user}" for user, volume in sorted(direct))
-    host = Dependents(connection, lambda user: user.owner == owner is not None)
+    host = Dependents(connection, lambda user: owner is not None and user.owner == owner)
     files, own = _files_in(directory), host.disks_in(name)
     uses, doubts = host.of([str(path) for path in files if is_ours(path) or path.name in own], is_ours)
     for use in uses:

@@ -183,7 +183,7 @@ def _routed(network: Definition, version: int) -> list[str]:
 
 def _tables_of(saved: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\*", saved, flags=re.MULTILINE)[1:]:
-        name, _, rules = part.partition("\n")
+        name, _end, rules = part.partition("\n")
         yield name, rules
 
 
