@@ -34,9 +34,9 @@ ReloadPropagatedFrom=%i.service
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=-{" ".join(RELOADED)}
+ExecStart=-/bin/sh -c '{RELOADED.replace("$", "$$")}'
 ExecStart=-/bin/sh -c 'for entry in {ENTRIES}/*.firewall; do "$$entry" - started; done'
-ExecReload=-{" ".join(RELOADED)}
+ExecReload=-/bin/sh -c '{RELOADED.replace("$", "$$")}'
 ExecReload=-/bin/sh -c 'for entry in {ENTRIES}/*.firewall; do "$$entry" - started; done'
 
 [Install]

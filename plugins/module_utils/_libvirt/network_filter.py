@@ -36,8 +36,12 @@ SYSTEMD = Path("/run/systemd/system")
 SOCKET = Path("/run/libvirt/libvirt-sock")
 DAEMONS = ("virtnetworkd", "libvirtd")
 # libvirt listens to firewalld, which says this when it has lost what others had in the packet filter: libvirt then
-# writes all of its rules again, and does nothing else. To whom it is nobody, as without firewalld, it is all the same.
-RELOADED = ("busctl", "emit", "/org/fedoraproject/FirewallD1", "org.fedoraproject.FirewallD1", "Reloaded")
+# writes all of its rules again, and does nothing else. It is told to libvirt alone, for others listen to firewalld too.
+RELOADED = (
+    "busctl --unique --no-legend list | while read -r name pid program rest; do case $program in "
+    f"{'|'.join(DAEMONS)}) busctl --destination=$name emit /org/fedoraproject/FirewallD1 "
+    "org.fedoraproject.FirewallD1 Reloaded;; esac; done"
+)
 PATIENCE = 10.0
 PATIENCE_WITH_SIGNAL = 5.0
 
@@ -127,7 +131,7 @@ def restore(is_whole: Callable[[], bool]) -> bool:
     """
     if SYSTEMD.is_dir():
         with suppress(OperatorError):
-            run(*RELOADED)
+            run("sh", "-c", RELOADED)
             if _comes_true(is_whole, PATIENCE_WITH_SIGNAL):
                 return False
         _restart_unit()
