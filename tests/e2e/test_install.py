@@ -241,7 +241,9 @@ def test_two_labs_at_once_and_one_is_removed(tmp_path: Path) -> None:
         runs = [start(each, tmp_path / each.name) for each in (lab, other)]
         for each in (lab, other):
             wait_until_told(host, each, "waits for bootstrapping")
-        removed = lab.remove_cluster()
+        refused = lab.remove_cluster()
+        assert "Another run has lab lab on host hypervisor" in refused.stdout, ending(refused.stdout)
+        removed = lab.remove_cluster("-e", "lab_lock_take_over=true")
         assert went_well(removed), ending(removed.stdout)
         assert runs[0].wait(60) != 0
         there = host.run("virsh list --name").stdout

@@ -70,8 +70,8 @@ class InstallLab:
     def install(self, *arguments: str, **install: Any) -> CompletedProcess[str]:
         return run_playbook("install", self.inventory(**install), *arguments)
 
-    def remove_cluster(self) -> CompletedProcess[str]:
-        return run_playbook("teardown", self.inventory(), "-e", "teardown_scope=cluster")
+    def remove_cluster(self, *arguments: str) -> CompletedProcess[str]:
+        return run_playbook("teardown", self.inventory(), "-e", "teardown_scope=cluster", *arguments)
 
 
 def put_mirror(host: LabHost, below: Path) -> None:
