@@ -42,9 +42,10 @@ def _command(where: Sequence[str], name: str, arguments: dict[str, Any], *, chec
 
 
 def _result(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """The module's result, whether it failed, and the diff as Ansible shows it."""
+    """The module's result, whether it failed, the diff as Ansible shows it, and its warnings."""
     above, _, answer = done.stdout.rpartition(" => ")
     shown, _, verdict = above.rpartition("\n")
     if not answer:
         raise AssertionError(f"{name} gave no result:\n{done.stdout}{done.stderr}")
-    return {**json.loads(answer), "failed": "FAILED" in verdict, "shown_diff": shown.strip()}
+    warned = " ".join(done.stderr.split())
+    return {**json.loads(answer), "failed": "FAILED" in verdict, "shown_diff": shown.strip(), "warned": warned}

@@ -115,6 +115,8 @@ class PoolDirectory:
             self._put_back(note.before)
         elif not stays and self._retire(note):
             return self.clear_drafts()
+        elif stays:
+            os.chown(self.path, os.geteuid(), os.getegid())  # the user of a service goes, and its number to another one
         files.remove(self.mark)
         return stays or ([] if note.before else removal.remove_empty(self.path))
 

@@ -18,18 +18,18 @@ LONGEST = 255
 
 
 def note_made_for(path: str, vm: str) -> None:
-    """VM: its owner and its UUID."""
+    """VM: its owner and its UUID. The volume's own name is noted too, for copies and links bear the same mark."""
+    mark = f"{vm} {Path(path).name}"
     try:
-        os.setxattr(path, MARK, vm.encode())
+        os.setxattr(path, MARK, mark.encode())
     except OSError:
-        files.write_whole(_beside(path), vm, 0o600)
+        files.write_whole(_beside(path), mark, 0o600)
 
 
 def made_for(path: str) -> str:
-    try:
-        return os.getxattr(path, MARK).decode()
-    except OSError:
-        return _beside_of(path)
+    """The VM; empty for what is not ours, as a copy that was made under another name."""
+    vm, name = _split(_mark_of(path))
+    return vm if name in ("", Path(path).name) else ""
 
 
 def maker_of(path: Path) -> str:
@@ -47,6 +47,20 @@ def forget(path: str) -> None:
 def is_beside(path: Path) -> bool:
     """Whether it is but the mark of another file."""
     return _volume_of(path) is not None
+
+
+def _mark_of(path: str) -> str:
+    try:
+        return os.getxattr(path, MARK).decode()
+    except OSError:
+        return _beside_of(path)
+
+
+def _split(mark: str) -> tuple[str, str]:
+    """Earlier versions noted no name."""
+    owner, _after_owner, rest = mark.partition(" ")
+    uuid, _after_uuid, name = rest.partition(" ")
+    return f"{owner} {uuid}".strip(), name
 
 
 def _beside(path: str) -> Path:
