@@ -100,8 +100,8 @@ FIREWALL = {
     "mixed": DROPPING.replace("%s", "-legacy"),
     "Docker": DOCKER,
 }
-# libvirt's rules stand in another order after a restart.
-OF_THEMSELVES: tuple[str, ...] = ()
+# It ends when it has had nothing to do for a while.
+OF_THEMSELVES = ("package processes systemd-hostnam", "package services systemd-hostnamed.service")
 # What happens to a firewall in its life: an administrator loads the rules again.
 RELOAD = {"firewalld": "firewall-cmd --quiet --reload", "nftables": "systemctl restart nftables"}
 
@@ -125,7 +125,7 @@ systemctl enable --quiet --now NetworkManager
 nm-online --quiet --timeout=30
 """
 NETWORKD = f"""
-cat > /etc/systemd/network/host0.network <<'END'
+cat > /etc/systemd/network/10-host0.network <<'END'
 [Match]
 Name=host0
 [Network]
@@ -221,6 +221,7 @@ class HostKind:
         if self.neighbour != "no VM":
             stranger.define_vm(host, plugged_into="network='default'")
             host.run("virsh start mine")
+            host.run("until ip -br link show virbr0 | grep -q ' UP '; do sleep 0.1; done", timeout=60)
         host.run("systemctl restart libvirtd; systemctl start virtlogd")  # as if it had come with the boot
         forwards = host.read("/proc/sys/net/ipv4/ip_forward")
         stranger.use_libvirt(host, network="default" if self.neighbour == "no VM" else "")

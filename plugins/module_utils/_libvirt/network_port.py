@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition, Lease
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving
     from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+
+
+LINKS = Path("/sys/class/net")
 
 
 class NetworkPort:
@@ -99,8 +104,15 @@ class NetworkPort:
         }[step.verb]()
 
     def _undefine(self) -> None:
-        self._network().undefine()
-        files.remove(RUNNING_NETWORKS / f"{self._name}.pid")  # dnsmasq's; libvirt leaves it
+        network = self._network()
+        bridge = network.bridgeName()
+        network.undefine()
+        # What libvirt leaves: the process number of dnsmasq, and the bridge in a zone of firewalld.
+        files.remove(RUNNING_NETWORKS / f"{self._name}.pid")
+        if not (LINKS / bridge).exists():
+            with suppress(OperatorError):  # there is no firewalld, it does not run, or the bridge is in no zone
+                zone = run("firewall-cmd", f"--get-zone-of-interface={bridge}").strip()
+                run("firewall-cmd", f"--zone={zone}", f"--remove-interface={bridge}")
 
     def _find(self) -> Any:
         return next((found for found in self._connection.listAllNetworks() if found.name() == self._name), None)
