@@ -23,7 +23,7 @@ OTHER_FILE_SYSTEMS = ("/proc", "/sys", "/dev", "/run", "/tmp")  # noqa: S108 - n
 # But these parts of /run hold what others have configured, or what a lab may leave behind.
 RUNTIME = (
     "nometal/[!l]*",  # not the locks: that of a run that ended with an error stays until the next one
-    *("nometal-resolver", "nometal-resolver/*", "libvirt/network/*[!r].pid"),  # not driver.pid
+    *("nometal-resolver", "nometal-resolver/*", "libvirt/network/nometal*.pid"),
     *("NetworkManager/conf.d/*", "systemd/network/*", "systemd/resolved.conf.d/*", "firewalld/*"),
 )
 # Passwords, keys and what is made of them: other ones in each lab.
