@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What on the host stands in the way of VMs, said before anything is changed. Pure."""
+"""What on the host stands in the way of VMs, said before anything is changed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import gi
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.storage import REHEARSAL_LEAST
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.image_chain import Image, chain_of
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import AUTO, POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import is_wrong, network_name
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, Vm
     from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import (
         Capabilities,
+        Domain,
         Host,
         Pool,
     )
@@ -195,6 +197,11 @@ def _disks_of(host: Host, pool: Pool, wanted: Fleet, name: str, *, recreate: boo
             continue
         if (domain is None or disk not in domain.mark.disks) and not _is_left_from(host, pool, vm, disk):
             yield Problem(name, at, _is_of_others(host, pool, disk))
+        elif overlay := _overlay_of(domain, pool, disk):
+            text = f"{disk} is the base of {overlay}, on which the VM runs, as after an external snapshot"
+            yield Problem(
+                name, at, f"{text}: merge the two while it runs: `virsh blockcommit {name} {overlay} --active --pivot`"
+            )
         elif not (there.half_made or there.can_become(declared)):
             text = f"{disk} is {there.format} of {there.size_bytes} bytes, and disks only grow"
             key = f"{at}.size_bytes" if there.format == declared.format else f"{at}.format"
@@ -202,6 +209,15 @@ def _disks_of(host: Host, pool: Pool, wanted: Fleet, name: str, *, recreate: boo
                 yield Problem(name, key, f"{text}: declare it so, or lose what it holds with {RECREATE}")
             elif domain and domain.live is not None:
                 yield Problem(name, key, f"{text}: power the VM off by its BMC before the disk is made anew")
+
+
+def _overlay_of(domain: Domain | None, pool: Pool, disk: str) -> str:
+    """The image that the VM has in place of one of its disks, if that is based on it."""
+    if domain is None or xml.own_disks(domain.root, pool.directory, [disk]):
+        return ""
+    files = [source.get("file") for source in domain.root.iterfind("devices/disk[@device='disk']/source[@file]")]
+    base = f"{pool.directory}/{disk}"
+    return next((file for file in files if base in chain_of(Image(file)).files[1:]), "")
 
 
 def _is_left_from(host: Host, pool: Pool, vm: Vm, disk: str) -> bool:

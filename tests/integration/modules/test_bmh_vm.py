@@ -487,6 +487,19 @@ def test_a_disk_on_which_an_image_is_based_is_not_destroyed(libvirtd: PrivateLib
     assert steps(libvirtd, smaller, recreate=True) == ["recreate disk demo-1-0.qcow2"]
 
 
+def test_a_vm_with_an_external_snapshot_is_refused(libvirtd: PrivateLibvirtd) -> None:
+    """Its disk is the base of what it runs on, and must not be plugged in beside that."""
+    make(libvirtd, **arguments(vm(1)))
+    libvirtd.run(["virsh", "snapshot-create-as", "demo-1", "s1", "--disk-only", "--no-metadata"])
+    before = everything(libvirtd)
+    overlay = f"{DIRECTORY}/demo-1-0.s1"
+    told = refused(libvirtd, vm(1))
+    assert f"demo-1: disks[0]: demo-1-0.qcow2 is the base of {overlay}" in told
+    assert f"virsh blockcommit demo-1 {overlay} --active --pivot" in told
+    assert everything(libvirtd) == before
+    libvirtd.run(["rm", overlay])
+
+
 def test_the_logs_of_a_vm_go_with_it(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, **arguments(vm(1)))
     libvirtd.run(["virsh", "start", "demo-1"])
