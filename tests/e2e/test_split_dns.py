@@ -322,7 +322,7 @@ def test_the_dnsmasq_of_network_manager(tmp_path: Path) -> None:
 
         host.reboot()
         host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
-        host.run("sed -i 1d /etc/NetworkManager/dnsmasq.d/nometal-one.conf")
+        host.run("sed -i 2d /etc/NetworkManager/dnsmasq.d/nometal-one.conf")
         assert one.module()["steps"] == ["write NetworkManager", "apply NetworkManager"]
         one.is_forgotten("NetworkManager")
         assert two.is_known()

@@ -100,8 +100,11 @@ FIREWALL = {
     "mixed": DROPPING.replace("%s", "-legacy"),
     "Docker": DOCKER,
 }
-# It ends when it has had nothing to do for a while.
-OF_THEMSELVES = ("package processes systemd-hostnam", "package services systemd-hostnamed.service")
+# These end when they have had nothing to do for a while.
+OF_THEMSELVES = (
+    *("package processes systemd-hostnam", "package services systemd-hostnamed.service"),
+    *("package processes nm-dispatcher", "package services NetworkManager-dispatcher.service"),
+)
 # What happens to a firewall in its life: an administrator loads the rules again.
 RELOAD = {"firewalld": "firewall-cmd --quiet --reload", "nftables": "systemctl restart nftables"}
 
