@@ -64,7 +64,7 @@ def test_garbage_in_proc(examine: Examine, garbage: str) -> None:
         (POOL_OF.format("stranger") + f"mkdir {OWN}; touch {OWN}/a", "blocker", "holds 1 entry"),
         (POOL_OF.format("p") + f"mkdir {OWN}; touch {OWN}/a", "ok", "this lab's"),
         (f"touch {OWN}", "blocker", "is no directory"),
-        (f"ln -s /run {OWN}", "blocker", "is a symbolic link"),
+        (f"mkdir -p {OWN}-elsewhere; ln -s {OWN}-elsewhere {OWN}", "blocker", "is a symbolic link"),
         (f"ln -s /nowhere {OWN}", "blocker", "is a symbolic link"),
     ],
 )

@@ -154,7 +154,8 @@ import json, sys
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.modules import lab_firewall
 try:
-    result = lab_firewall.run({"memory": "/run/host.json", **json.loads(sys.argv[1])}, check_mode="check" in sys.argv[2:])
+    params = {"memory": "/run/host.json", **json.loads(sys.argv[1])}
+    result = lab_firewall.run(params, check_mode="check" in sys.argv[2:])
 except OperatorError as error:
     result = {"failed": True, "msg": str(error), "diff": {"before": "", "after": ""}}
 print(json.dumps(result))

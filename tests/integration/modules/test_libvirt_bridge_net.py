@@ -78,7 +78,9 @@ REMOVING = ["destroy nometal-demo", "remove hook of nometal-demo", "undefine nom
 RESTARTING = ["destroy nometal-demo", "start nometal-demo", "reconnect ports of nometal-demo"]
 # A neighbour asks for an address by either DHCP, and for one that it has from elsewhere.
 ASKING = """
-import socket, struct, sys
+import socket, struct, sys, time
+while "eth0" not in open("/proc/net/if_inet6").read():  # its address comes with the carrier
+    time.sleep(0.01)
 mac = bytes.fromhex(sys.argv[1].replace(":", ""))
 v4 = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 v4.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
