@@ -100,8 +100,9 @@ FIREWALL = {
     "mixed": DROPPING.replace("%s", "-legacy"),
     "Docker": DOCKER,
 }
-# These end when they have had nothing to do for a while.
+# These end when they have had nothing to do for a while. What dnsmasq calls for a neighbour's lease ends at once.
 OF_THEMSELVES = (
+    "processes libvirt_leasesh",
     *("package processes systemd-hostnam", "package services systemd-hostnamed.service"),
     *("package processes nm-dispatcher", "package services NetworkManager-dispatcher.service"),
 )
