@@ -2,7 +2,10 @@
 # shellcheck shell=dash
 # Link up, and ask for addresses: as at boot, with no memory of earlier ones.
 stop() {
-    kill "$(cat /run/dhcp4.pid)" "$(cat /run/dhcp6.pid)"
+    # A client that has just got its lease ends with what it runs for that: it would tell of an earlier lease.
+    read -r clients </run/clients
+    # shellcheck disable=SC2086 # a list of words
+    while kill $clients || pidof udhcpc dhclient lease; do usleep 10000; done >/dev/null
     ip address flush dev eth0
     ip link set eth0 down
     rm -f /run/lease? /run/dns? /run/dhcp6.leases
@@ -21,4 +24,6 @@ cut -d' ' -f1 /proc/uptime >/run/asked
 ip link set eth0 up
 udhcpc -f -t 5 -T 1 -A 1 -i eth0 -p /run/dhcp4.pid -s /bin/lease -O ntpsrv -O staticroutes -O mtu -O search \
     >/run/dhcp4.log 2>&1 </dev/null &
+clients=$!
 ask6 >/run/dhcp6.log 2>&1 </dev/null &
+echo "$clients $!" >/run/clients
