@@ -40,6 +40,12 @@ def finding(table: str, check: str) -> str:
     return re.sub(r" +", " ", row)
 
 
+def sentence(output: str, check: str) -> str:
+    """What a finding says where it is no line of a table."""
+    what, advice = re.split(r" +-> ", finding(output, check).partition(f"{check} ")[2])
+    return f"{what}. {advice}"
+
+
 class Bad(NamedTuple):
     """What makes a host unfit for a lab."""
 
@@ -67,14 +73,17 @@ def test_a_bad_host_is_told_and_left_alone(host: LabHost, tmp_path: Path, bad: B
     files = "find /etc /var/lib/nometal /var/lib/libvirt 2>/dev/null | sort"
     before = host.run(files).stdout
 
+    told = run_playbook("doctor", inventory)
+    assert told.returncode != 0
+    assert f"This host cannot carry lab rehearsal: {check}" in told.stdout
     stopped = run_playbook("site", inventory)
     assert stopped.returncode != 0
     assert finding(stopped.stdout, check).startswith("BLOCKER ")
     assert measured in finding(stopped.stdout, check)
     assert "->" in finding(stopped.stdout, check)
-    assert f"This host cannot carry lab rehearsal: {check}" in stopped.stdout
-    what, advice = re.split(r" +-> ", finding(stopped.stdout, check).partition(f"{check} ")[2])
-    assert f"- {check}: {what}. {advice}" in stopped.stdout  # whole, though the table wraps it
+    assert f"- {check}: {sentence(told.stdout, check)}" in told.stdout  # whole, though the table wraps it
+    refusals = stopped.stdout.partition("Nothing was changed, because of this:")[2]
+    assert f"- doctor: {check}: {sentence(stopped.stdout, check)}" in refusals
     assert "Prepare the host" not in stopped.stdout
     assert host.run(files).stdout == before
 
