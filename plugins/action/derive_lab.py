@@ -14,6 +14,10 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
 
+ARGUMENTS = {
+    "hypervisors": {"type": "list", "elements": "str", "default": []},
+    "hint": {"type": "str", "default": ""},
+}
 SPEC = "lab_spec"
 SELF_REFERENCE = "recursi"  # ion, as Python, Jinja and Ansible's releases say it, in words of their own otherwise
 
@@ -24,13 +28,14 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
-        given = self.validate_argument_spec({"hypervisors": {"type": "list", "elements": "str", "default": []}})[1]
+        given = self.validate_argument_spec(ARGUMENTS)[1]
         try:
             return {"changed": False, "lab": lab_model(self._spec(task_vars or {}), given["hypervisors"])}
         except LabSpecError as error:
-            return {"failed": True, "msg": str(error)}
+            told = str(error)
         except (AnsibleError, RecursionError) as error:
-            return {"failed": True, "msg": reason(error)}
+            told = reason(error)
+        return {"failed": True, "msg": "\n".join(filter(None, [told, given["hint"]]))}
 
     def _spec(self, variables: Mapping[str, Any]) -> Any:
         """With all of its templates filled in, so that what is wrong with one is seen here."""

@@ -20,6 +20,10 @@ options:
     type: list
     elements: str
     default: []
+  hint:
+    description: A text that ends the message, for whoever cannot or need not correct C(lab_spec).
+    type: str
+    default: ""
 attributes:
   check_mode:
     support: full

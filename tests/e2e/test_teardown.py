@@ -98,6 +98,9 @@ def test_a_renamed_or_lost_lab_spec(host: LabHost, tmp_path: Path) -> None:
     pool = {"name": "mine", "path": "/srv/mine"}
     host.write(RECORD, json.dumps({"name": "rehearsal", "storage_pool": pool, "veth_pairs": [pair]}))
     invalid = without_spec(host, tmp_path, "lab_spec: {name: 7, nodes: nonsense}\n")
+    refused = run_playbook("teardown", invalid)
+    assert refused.returncode != 0
+    assert "make teardown NAME=..." in refused.stdout
     # The Python that Ansible finds may be one without bindings.
     host.write(OWN_PYTHON, '#!/bin/sh\nexec /usr/bin/python3 -S "$@"\n')
     host.run(f"chmod +x {OWN_PYTHON}")

@@ -66,29 +66,30 @@ def judge_labs(found: Labs, needs: Needs) -> Verdict:
     if not needs.model:
         return ok("no model of the lab given")
     met = [(lab, mine, theirs) for lab, others in found.others for mine, theirs in clashes(found.own, others)]
-    told = [f"{_both(mine, theirs)} of lab {lab}" for lab, mine, theirs in met]
+    told = [f"{mine} by lab {lab}{_as(mine, theirs)}" for lab, mine, theirs in met]
     known = [theirs.value for _lab, _mine, theirs in met]
     keys = [mine.key for _lab, mine, _theirs in met]
     for pool in found.pools:
         for mine in _in_the_way(found.own, pool, needs):
             if pool.path not in known:
-                told.append(f"{mine.kind} {mine.value} ({mine.what}) and {pool.path} of storage pool {pool.name}")
+                told.append(f"{mine} by storage pool {pool.name}, as {pool.path}")
                 keys.append(mine.key)
     if told:
         more = f"; and {len(told) - MOST} more" if len(told) > MOST else ""
         labs = sorted({lab for lab, _mine, _theirs in met})
         instead = f", or remove lab {' and '.join(labs)} first" if labs else ""
         return blocker(
-            f"lab {needs.name} meets others in {'; '.join(told[:MOST])}{more}",
+            f"taken already: {'; '.join(told[:MOST])}{more}",
             f"Change {', '.join(dict.fromkeys(keys))}{instead}.",
         )
     others = ", ".join(lab for lab, _claims in found.others)
     return ok(f"keeps clear of {others}" if others else "no other lab is here")
 
 
-def _both(mine: Claim, theirs: Claim) -> str:
-    same = f" and {theirs.what}" if mine.value == theirs.value else f" and {theirs}"
-    return f"{mine}{same}"
+def _as(mine: Claim, theirs: Claim) -> str:
+    if mine.value != theirs.value:
+        return f", as {theirs}"
+    return "" if mine.what == theirs.what else f", as {theirs.what}"
 
 
 def _in_the_way(own: Iterable[Claim], pool: Pool, needs: Needs) -> list[Claim]:

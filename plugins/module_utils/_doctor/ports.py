@@ -108,7 +108,8 @@ def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Verdict:
     if conflicts:
         return blocker(
             f"in use: {'; '.join(conflicts[:4])}",
-            "Stop that service, bind it to its own addresses only, or give the lab another port.",
+            "Stop that service, bind it to its own addresses only, or give the lab another port. "
+            "Where it is the dnsmasq of another libvirt network, give the lab another machine_network.cidr.",
         )
     return ok(f"{len(needs.ports)} asked for: free or this lab's")
 

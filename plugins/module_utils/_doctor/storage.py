@@ -33,6 +33,7 @@ SECONDS = 1.5
 ETCD_P99_MS = 10.0
 
 
+MOST_NAMED = 3
 ABSENT, DIRECTORY, LINK, OTHER = "absent", "directory", "link", "other"
 
 
@@ -41,7 +42,8 @@ class FoundDirectory:
     """What is at the pool's path, and the UUIDs of libvirt's pools."""
 
     kind: str
-    entries: int
+    entries: tuple[str, ...]
+    """By name, those that are not this lab's."""
     pools: tuple[str, ...]
     leads_to: str = ""
     """The path without symbolic links."""
@@ -50,9 +52,10 @@ class FoundDirectory:
 def measure_pool_directory(needs: Needs) -> FoundDirectory:
     path = Path(needs.pool_path)
     kind = _kind_of(path)
+    contents = PoolDirectory(str(path), needs.pool.name, needs.pool.uuid).contents()
     return FoundDirectory(
         kind=kind,
-        entries=len(PoolDirectory(str(path), needs.pool.name, needs.pool.uuid).contents()) if kind == DIRECTORY else 0,
+        entries=tuple(entry.name for entry in contents) if kind == DIRECTORY else (),
         pools=tuple(thing.uuid for thing in libvirt_files.objects() if thing.kind == "pool"),
         leads_to=str(path.resolve()),
     )
@@ -79,8 +82,9 @@ def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Verdict:
         what = "a symbolic link" if found.kind == LINK else "no directory"
         return blocker(f"{path} is {what}", f"Remove it, {elsewhere}")
     if found.entries:
-        strangers = "1 entry that is" if found.entries == 1 else f"{found.entries} entries that are"
-        return blocker(f"{path} holds {strangers} not this lab's", f"Empty it, {elsewhere}")
+        more = f" and {len(found.entries) - MOST_NAMED} more" if len(found.entries) > MOST_NAMED else ""
+        named = ", ".join(found.entries[:MOST_NAMED])
+        return blocker(f"{path} holds what is not this lab's: {named}{more}", f"Empty it, {elsewhere}")
     return ok(f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}")
 
 

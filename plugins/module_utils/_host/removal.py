@@ -18,7 +18,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-FOREIGN, MOUNTED, LINK, BUSY = "not made by nometal.ipi", "a mount point", "no directory", "written to meanwhile"
+FOREIGN, MOUNTED, LINK, BUSY = (
+    "not made by nometal.ipi",
+    "a mount point, with what lies under it",
+    "no directory",
+    "written to meanwhile",
+)
 NO_DIRECTORY = (errno.ENOTDIR, errno.ELOOP)
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 MOUNTS = Path("/proc/self/mountinfo")

@@ -55,6 +55,12 @@ def mark_of(root: Any) -> Mark:
     )
 
 
+def rehearsed_for(root: Any) -> str | None:
+    """The lab whose rehearsal this VM is of: the stand-in for the bootstrap VM has another mark, for it is no node."""
+    mark = root.find(f"metadata/{OURS}rehearsal")
+    return None if mark is None else mark.get("owner")
+
+
 def macs_of(root: Any) -> list[str]:
     return [element.get("address", "").lower() for element in root.iterfind("devices/interface/mac")]
 

@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.kvm import (
     measure_kvm_access,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.domain_xml import Mark
@@ -61,6 +62,8 @@ class Pool:
     made_for: Mapping[str, str] = field(default_factory=dict)
     """By volume, the VM that it was made for, as far as its file can tell. It outlives the VM."""
     kind: str = "dir"
+    mounted: frozenset[str] = frozenset()
+    """Volumes with something mounted over them, as with `mount --bind`."""
     lost: bool = False
     """Whether somebody has removed its directory."""
 
@@ -151,10 +154,12 @@ def pool_named(connection: Any, name: str | None, volumes: set[str]) -> Pool | N
         return found
     _refresh(pool)
     there = [volume for volume in pool.listAllVolumes() if volume.name() in volumes]
+    mounts = removal.mount_points()
     return replace(
         found,
         free_bytes=pool.info()[3],
         volumes={volume.name(): _volume(volume) for volume in there},
+        mounted=frozenset(volume.name() for volume in there if str(Path(volume.path()).resolve()) in mounts),
         made_for={volume.name(): volume_marks.made_for(volume.path()) for volume in there},
     )
 

@@ -209,6 +209,8 @@ def _disks_of(host: Host, pool: Pool, wanted: Fleet, name: str, *, recreate: boo
                 yield Problem(name, key, f"{text}: declare it so, or lose what it holds with {RECREATE}")
             elif domain and domain.live is not None:
                 yield Problem(name, key, f"{text}: power the VM off by its BMC before the disk is made anew")
+            elif disk in pool.mounted:
+                yield Problem(name, key, f"{text}: unmount {pool.directory}/{disk} before the disk is made anew")
 
 
 def _overlay_of(domain: Domain | None, pool: Pool, disk: str) -> str:

@@ -65,6 +65,10 @@ def test_it_tells_labs_apart_and_what_others_use(libvirtd: PrivateLibvirtd, tmp_
         disk, mark = DISK.format(name=lab), MARK.format(lab=lab)
         define(libvirtd, "", VM.format(name=f"{lab}-0", mark=mark, devices=disk))
 
+    rehearsed = "<rehearsal xmlns='urn:nometal:ipi' owner='demo'/>"
+    plugged = "<interface type='network'><source network='demo'/></interface>"
+    define(libvirtd, "", VM.format(name="demo-stand-in", mark=rehearsed, devices=plugged))
+
     of_demo = labs(libvirtd, tmp_path, "demo")
     assert of_demo["registered"] == ["demo", "third"]
     others = [f"{tmp_path}/bmc/other", "VM other-0", "network other", "pool nometal-other"]
@@ -76,7 +80,7 @@ def test_it_tells_labs_apart_and_what_others_use(libvirtd: PrivateLibvirtd, tmp_
     ]
     assert labs(libvirtd, tmp_path, "other")["in_use"] == []
     assert (of_demo["libvirt"], of_demo["missing"]) == ("", [])
-    assert of_demo["in_libvirt"] == ["VM demo-0", "network demo", "pool nometal-demo"]
+    assert of_demo["in_libvirt"] == ["VM demo-0", "VM demo-stand-in", "network demo", "pool nometal-demo"]
 
     without_libvirt = labs(libvirtd, tmp_path, "demo", libvirt_uri="qemu:///system?socket=/run/none")
     assert "Nothing answers for qemu:///system?socket=/run/none" in without_libvirt["libvirt"]

@@ -222,7 +222,7 @@ def test_what_is_not_ours_in_the_directory_stays_and_is_named(libvirtd: PrivateL
     for name, mark in {"old.qcow2": "demo 1-2", "bound": "demo 3-4", "other-labs": ""}.items():
         volume(libvirtd, name, mark, path)
     libvirtd.run(["sh", "-ec", MOUNTS.format(path=path)])
-    kept = {"bind": "a mount point", "bound": "a mount point", "memory": "a mount point"}
+    kept = dict.fromkeys(("bind", "bound", "memory"), "a mount point, with what lies under it")
     kept |= dict.fromkeys(("link", "notes.txt", "other-labs", "sub"), "not made by nometal.ipi")
     stays = [f"{path}/{name} ({kept[name]})" for name in sorted(kept)]
 

@@ -83,8 +83,11 @@ def storage_of(
     )
 
 
+NINE = tuple("123456789")
+
+
 def pool_directory(
-    kind: str, entries: int = 0, pools: tuple[str, ...] = (), leads_to: str = ""
+    kind: str, entries: tuple[str, ...] = (), pools: tuple[str, ...] = (), leads_to: str = ""
 ) -> storage.FoundDirectory:
     return storage.FoundDirectory(kind, entries, pools, leads_to)
 
@@ -189,17 +192,23 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("memory", compute.Memory(1024, 900, 0), REHEARSAL, "blocker", "1024 MiB in all"),
     ("pool_directory", pool_directory(storage.ABSENT), REHEARSAL, "ok", "does not exist yet"),
     ("pool_directory", pool_directory(storage.DIRECTORY, pools=("u-other",)), REHEARSAL, "ok", "is empty"),
-    ("pool_directory", pool_directory(storage.DIRECTORY, 9, pools=("u-pool",)), REHEARSAL, "ok", "this lab's"),
+    ("pool_directory", pool_directory(storage.DIRECTORY, NINE, pools=("u-pool",)), REHEARSAL, "ok", "this lab's"),
     ("pool_directory", pool_directory(storage.LINK, pools=("u-other", "u-pool")), REHEARSAL, "ok", "this lab's"),
-    ("pool_directory", pool_directory(storage.DIRECTORY, 9), Needs(), "ok", "no pool asked for"),
+    ("pool_directory", pool_directory(storage.DIRECTORY, NINE), Needs(), "ok", "no pool asked for"),
     (
         "pool_directory",
-        pool_directory(storage.DIRECTORY, 9, pools=("u-other",)),
+        pool_directory(storage.DIRECTORY, NINE, pools=("u-other",)),
         PREPARED,
         "blocker",
-        "holds 9 entries that are not this lab's Empty it, or name another directory in lab_spec.storage_pool.path",
+        "holds what is not this lab's: 1, 2, 3 and 6 more Empty it, or name another directory in",
     ),
-    ("pool_directory", pool_directory(storage.DIRECTORY, 1), REHEARSAL, "blocker", "holds 1 entry that is not"),
+    (
+        "pool_directory",
+        pool_directory(storage.DIRECTORY, ("mine",)),
+        REHEARSAL,
+        "blocker",
+        "not this lab's: mine Empty",
+    ),
     ("pool_directory", pool_directory(storage.LINK), REHEARSAL, "blocker", "is a symbolic link Remove it"),
     (
         "pool_directory",
@@ -254,18 +263,24 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         beside(Claim("storage pool", "nometal-demo-media", "its disks", "lab_spec.name")),
         WITH_MODEL,
         "blocker",
-        "storage pool nometal-demo-media (its virtual media) and its disks of lab other Change lab_spec.name, or",
+        "storage pool nometal-demo-media (its virtual media) by lab other, as its disks Change lab_spec.name, or",
     ),
     (
         "labs",
         beside(Claim("directory", "/srv/labs", "its disks", "")),
         WITH_MODEL,
         "blocker",
-        "and directory /srv/labs (its disks) of lab other Change lab_spec.storage_pool.path, or",
+        " by lab other, as directory /srv/labs (its disks) Change lab_spec.storage_pool.path, or",
     ),
     ("labs", beside(pool="/srv/labs"), WITH_MODEL, "ok", "no other lab"),
-    ("labs", beside(pool="/srv/labs", name="nometal-old"), WITH_MODEL, "blocker", "/srv/labs of storage pool nometal-"),
-    ("labs", beside(pool="/srv/labs/demo/mine"), WITH_MODEL, "blocker", "/srv/labs/demo/mine of storage pool x"),
+    (
+        "labs",
+        beside(pool="/srv/labs", name="nometal-old"),
+        WITH_MODEL,
+        "blocker",
+        "by storage pool nometal-old, as /srv/labs",
+    ),
+    ("labs", beside(pool="/srv/labs/demo/mine"), WITH_MODEL, "blocker", "by storage pool x, as /srv/labs/demo/mine"),
     ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "this lab's"),
     ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 asked for"),
     ("libvirt_names", (LibvirtObject("network", "demo", "x"),), REHEARSAL, "blocker", "network demo (x)"),

@@ -148,7 +148,7 @@ def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: P
     mine["storage_pool"]["path"] = f"{tmp_path}/link/below/ha"
     verdict = here.judged(mine)
     assert verdict.status == "blocker"
-    assert f"directory {tmp_path}/real/below/ha (its disks) and directory {tmp_path}/real (its disks) of lab demo" in (
+    assert f"directory {tmp_path}/real/below/ha (its disks) by lab demo, as directory {tmp_path}/real (its disks)" in (
         verdict.measured
     )
 
@@ -163,7 +163,7 @@ def test_of_a_lab_without_a_readable_record_its_name_and_its_pool_tell(
     mine = model_of(OTHER % "ha")
     mine["storage_pool"]["path"] = "/srv/labs/ha"
     verdict = here.judged(mine)
-    assert "directory /srv/labs/ha (its disks) and /srv/labs of storage pool nometal-demo-media" in verdict.measured
+    assert "directory /srv/labs/ha (its disks) by storage pool nometal-demo-media, as /srv/labs" in verdict.measured
 
 
 def test_pools_of_the_lab_and_pools_that_are_no_directories_are_no_matter(here: LabsHere) -> None:

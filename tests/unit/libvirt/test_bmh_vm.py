@@ -422,15 +422,16 @@ def test_vms_that_are_too_much_together_are_told_from_where_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recreate", "live", "complaint"),
+    ("recreate", "live", "mounted", "complaint"),
     [
-        (False, None, "`recreate: true` (of role node_vms: -e node_vms_recreate=true)"),
-        (True, "it runs", "power the VM off by its BMC"),
-        (True, None, ""),
+        (False, None, (), "`recreate: true` (of role node_vms: -e node_vms_recreate=true)"),
+        (True, "it runs", (), "power the VM off by its BMC"),
+        (True, None, ("one-0.qcow2",), f"unmount {DIRECTORY}/one-0.qcow2 before the disk is made anew"),
+        (True, None, (), ""),
     ],
 )
-def test_a_disk_that_would_shrink(recreate: bool, live: str | None, complaint: str) -> None:
-    host = replace(with_volumes(), domains=domain(live=live))
+def test_a_disk_that_would_shrink(recreate: bool, live: str | None, mounted: tuple[str, ...], complaint: str) -> None:
+    host = replace(with_volumes(mounted=frozenset(mounted)), domains=domain(live=live))
     found = told(host, replace(FLEET, volumes=fleet(size_bytes=512).volumes), recreate=recreate)
     assert [complaint in text for text in found] == ([True] if complaint else [])
 
