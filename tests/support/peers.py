@@ -126,7 +126,7 @@ address1={ADDRESS_V6}/64,{ROUTER_V6}
 END
 chmod 600 /etc/NetworkManager/system-connections/host0.nmconnection
 systemctl enable --quiet --now NetworkManager
-nm-online --quiet --timeout=30
+nm-online --quiet --timeout=120
 """
 NETWORKD = f"""
 cat > /etc/systemd/network/10-host0.network <<'END'
@@ -142,7 +142,7 @@ LinkLocalAddressing=no
 IPv6AcceptRA=no
 END
 systemctl enable --quiet --now systemd-networkd
-/usr/lib/systemd/systemd-networkd-wait-online --interface=host0 --timeout=30
+/usr/lib/systemd/systemd-networkd-wait-online --interface=host0 --timeout=120
 """
 LINKS = {"no manager": "", "NetworkManager": NETWORK_MANAGER, "systemd-networkd": NETWORKD}
 
@@ -230,6 +230,8 @@ class HostKind:
         forwards = host.read("/proc/sys/net/ipv4/ip_forward")
         stranger.use_libvirt(host, network="default" if self.neighbour == "no VM" else "")
         host.run(f"sysctl -qw net.ipv4.ip_forward={forwards}")
+        if self.firewall == "firewalld":
+            host.run(RELOAD[self.firewall])  # until then, it knows a zone for the bridge that was there for a moment
 
 
 FACTORS = {
