@@ -33,7 +33,10 @@ teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run lint types sanity unit integration molecule e2e
 
-.PHONY: test-full test-matrix
+.PHONY: test-full test-matrix test-fast
+test-fast: ## Run what takes less than a minute: lint, types and unit tests
+	@tests/run lint types unit
+
 test-full: ## Run all tests, with a lab on every kind of host: an hour more
 	@tests/run lint types sanity unit integration molecule full
 

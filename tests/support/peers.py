@@ -221,7 +221,7 @@ class HostKind:
 
     def set_up(self, host: LabHost) -> None:
         for factor, scripts in FACTORS.items():
-            host.run(f"set -e\n{scripts[getattr(self, factor)]}")
+            host.run(f"set -e\n{scripts[getattr(self, factor)]}", timeout=300)
         if self.neighbour != "no VM":
             stranger.define_vm(host, plugged_into="network='default'")
             host.run("virsh start mine")

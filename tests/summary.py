@@ -1,0 +1,52 @@
+"""Sum up what pytest has recorded: how many tests passed, and which took longest. `tests/summary.py DIRECTORY`"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST = 10
+
+
+@dataclass(frozen=True)
+class Test:
+    name: str
+    seconds: float
+    failed: bool
+
+
+def tests_in(directory: Path) -> list[Test]:
+    """A test that ran twice counts as it ended."""
+    files = sorted(directory.glob("*.xml"), key=lambda file: file.stat().st_mtime_ns)
+    found = [test for file in files for test in _tests_in(file)]
+    return list({test.name: test for test in found}.values())
+
+
+def _tests_in(file: Path) -> Iterable[Test]:
+    for case in ET.parse(file).getroot().iter("testcase"):  # noqa: S314 - pytest has written it
+        name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+        failed = any(case.find(kind) is not None for kind in ("failure", "error"))
+        yield Test(name, float(case.get("time", 0)), failed)
+
+
+def lines(tests: list[Test]) -> list[str]:
+    slowest = sorted(tests, key=lambda test: -test.seconds)[:MOST]
+    failed = [test for test in tests if test.failed]
+    return [
+        f"the {len(slowest)} slowest:",
+        *(f"  {test.seconds:6.1f} s  {test.name}" for test in slowest),
+        *(f"FAILED {test.name}" for test in failed),
+        f"{len(tests) - len(failed)} passed, {len(failed)} failed",
+    ]
+
+
+if __name__ == "__main__":
+    recorded = tests_in(Path(sys.argv[1]))
+    if recorded:
+        sys.stdout.write("\n".join(lines(recorded)) + "\n")
