@@ -30,10 +30,17 @@ labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its l
 teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave the host as it was
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
+PARTS = lint types sanity unit integration molecule e2e
+
 test: ## Install what the tests need and run them all, with a summary
-	@tests/run lint types sanity unit integration molecule e2e
+	@tests/run $(PARTS)
 
 .PHONY: test-full test-matrix test-fast
+.PHONY: test-soak
+N ?= 10
+test-soak: ## Run all tests N times, every second time beside a hog on every core
+	@tests/soak $(N) $(PARTS)
+
 test-fast: ## Run what takes less than a minute: lint, types and unit tests
 	@tests/run lint types unit
 
