@@ -44,7 +44,7 @@ def shared_private_libvirtd() -> Iterator[PrivateLibvirtd]:
 
 
 def pytest_configure() -> None:
-    """What runs in the background has inherited that these are ignored, and would hand it down to what the tests start."""
+    """What a shell puts into the background ignores these, and would hand that down to what the tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 

@@ -21,6 +21,7 @@ from support import bmc_attacker, checkout, lab_host, snapshot
 from support.failures import ending
 from support.guest_lab import Lab
 from support.modules import run_on
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,7 +87,7 @@ def before(lab: Lab) -> Snapshot:
     """After a reboot, for libvirt orders its VMs' devices anew then."""
     lab.host.reboot()
     ready = "systemctl is-active nometal-resolver.path"
-    lab.host.wait_until("the network is back", lambda: lab.host.run(ready, check=False).returncode == 0)
+    wait_until("the network is back", lambda: lab.host.run(ready, check=False).returncode == 0)
     return snapshot.take(lab.host)
 
 

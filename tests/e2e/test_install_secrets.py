@@ -21,6 +21,7 @@ from support import checkout, install_lab, lab_host, stranger
 from support.failures import ending
 from support.install_lab import InstallLab
 from support.secret_hunt import Hunt, Witness
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,7 +227,7 @@ class Search:
     def run(self, when: str, *allowed: str) -> None:
         """Allowed: where secrets may lie, unless others can read it."""
         hunt, host, own = self.hunt, self.host, self.controller
-        host.wait_until("Ansible's jobs have cleared up", lambda: not list(here(host, "/root/.ansible/tmp").glob("*")))
+        wait_until("Ansible's jobs have cleared up", lambda: not list(here(host, "/root/.ansible/tmp").glob("*")))
         found = [
             *hunt.found_in("".join(own.outputs), "the output"),
             *hunt.found_in(self.journal(), "the journal"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from support import checkout, lab_host, snapshot
 from support.modules import run_on
 from support.street import OUTSIDE, ROUTER
+from support.waiting import wait_until
 from support.world import a_world
 
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
@@ -132,7 +133,7 @@ def test_a_plain_resolv_conf(tmp_path: Path) -> None:
         is_set_up_anew_where_it_does_not_answer(one, two)
 
         host.reboot()
-        host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
+        wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
         host.run("rm /etc/libvirt/hooks/nometal.d/all_labs.resolver; kill $(cat /run/nometal-resolver/pid)")
         assert one.module()["steps"] == ["write resolv.conf", "apply resolv.conf"]
         assert not two.module()["changed"]
@@ -178,7 +179,7 @@ def is_set_up_anew_where_it_does_not_answer(one: Lab, two: Lab) -> None:
         "kill -STOP $(cat /run/nometal-resolver/pid)",
     ):
         one.host.run(harm)
-        one.host.wait_until("the names are unknown", lambda: not one.is_known())
+        wait_until("the names are unknown", lambda: not one.is_known())
         assert one.module(check_mode=True)["steps"] == ["apply resolv.conf"]
         assert one.module()["steps"] == ["apply resolv.conf"]
         assert one.is_known()
@@ -273,14 +274,14 @@ def test_systemd_resolved(tmp_path: Path) -> None:
             one.network("start")
             host.run("ip link del end-one")
             give_carrier(one)
-            host.wait_until("lab one is known again", one.is_known)
+            wait_until("lab one is known again", one.is_known)
         host.run("resolvectl revert nm-one")
         assert one.module()["steps"] == ["apply systemd-resolved"]
 
         host.reboot()
         give_carrier(one)
         give_carrier(two)
-        host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
+        wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
         one.is_forgotten("systemd-resolved")
         assert two.is_known()
         two.module(state="absent")
@@ -321,7 +322,7 @@ def test_the_dnsmasq_of_network_manager(tmp_path: Path) -> None:
             assert one.is_known()
 
         host.reboot()
-        host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
+        wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
         host.run("sed -i 2d /etc/NetworkManager/dnsmasq.d/nometal-one.conf")
         assert one.module()["steps"] == ["write NetworkManager", "apply NetworkManager"]
         one.is_forgotten("NetworkManager")

@@ -17,7 +17,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import uuid
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from nometal_bmc import passwords
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 FILES = Path(passwords.__file__).parents[1]
 ADDRESS, PORT = "127.0.0.1", 8443
 ROOT = "/redfish/v1/"
-READY_SECONDS = 20
 CLONE_NEWNET = 0x40000000
 N, R, P = 2**12, 8, 1  # a quarter of what is usual, for tests that log in often
 DOMAIN = """<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory><vcpu>1</vcpu>
@@ -139,14 +138,15 @@ class Service:
         return self
 
     def wait_ready(self) -> Service:
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            with suppress(OSError):
-                if self.client(None).get("").status == http.client.OK:
-                    return self
-            if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"The service does not answer:\n{self.log.read_text()}")
-            time.sleep(0.05)
+        wait_until("the service answers", self._answers, seen=self.log.read_text)
+        return self
+
+    def _answers(self) -> bool:
+        assert self.process
+        assert self.process.poll() is None, f"The service has ended:\n{self.log.read_text()}"
+        with suppress(OSError):
+            return self.client(None).get("").status == http.client.OK
+        return False
 
     @property
     def pid(self) -> int:

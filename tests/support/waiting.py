@@ -18,17 +18,22 @@ T = TypeVar("T")
 
 
 def wait_until(
-    what: str, condition: Callable[[], T], seconds: float = PATIENCE, *, seen: Callable[[], object] = lambda: ""
+    what: str,
+    condition: Callable[[], T],
+    seconds: float = PATIENCE,
+    *,
+    seen: Callable[[], object] = lambda: "",
+    every: float = POLL_SECONDS,
 ) -> T:
     """What the condition gives once that is true. It may raise, where waiting on is in vain.
 
-    seen: what there is to see when it never becomes true.
+    seen: what there is to see when it never becomes true. every: longer where a look is costly.
     """
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"Waited {seconds:.0f} s in vain until {what}. {seen()}".rstrip())
-        time.sleep(POLL_SECONDS)
+        time.sleep(every)
     return found
 
 

@@ -26,7 +26,15 @@ def test_an_interrupt_ends_the_session() -> None:
 
 def test_that_is_so_where_the_session_is_started_with_signals_ignored() -> None:
     tests = [test_what_a_test_starts_can_be_interrupted.__name__, test_an_interrupt_ends_the_session.__name__]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"{__file__}::{name}" for name in tests)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *(f"{__file__}::{name}" for name in tests),
+    ]
     ignoring = ["sh", "-c", f"trap '' {' '.join(SIGNALS)}; exec \"$@\"", "sh", *command]
     done = subprocess.run(ignoring, cwd=ROOT, check=False, text=True, capture_output=True)
     assert "3 passed" in done.stdout, done.stdout

@@ -13,9 +13,9 @@ def test_it_gives_what_the_condition_has_become() -> None:
 
 
 def test_what_never_comes_true_says_what_was_waited_for_and_what_was_seen() -> None:
-    with pytest.raises(AssertionError, match=r"^Waited 0 s in vain until it is found. Only this$"):
+    with pytest.raises(AssertionError, match=r"^Waited 0 s in vain until it is found\. Only this$"):
         wait_until("it is found", lambda: False, 0, seen=lambda: "Only this")
-    with pytest.raises(AssertionError, match="until it is found.$"):
+    with pytest.raises(AssertionError, match=r"until it is found\.$"):
         wait_until("it is found", lambda: False, 0)
 
 
