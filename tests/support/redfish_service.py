@@ -30,7 +30,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from nometal_bmc import passwords
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -165,7 +165,7 @@ class Service:
         assert self.process
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
-        return self.process.wait(timeout=40)
+        return self.process.wait(PATIENCE)
 
     def __enter__(self) -> Service:
         try:
@@ -237,9 +237,9 @@ class Client:
         """Only for threads inside."""
         source = (self.source, 0)
         if not self.service.config["tls"]:
-            return http.client.HTTPConnection(ADDRESS, PORT, timeout=30, source_address=source)
+            return http.client.HTTPConnection(ADDRESS, PORT, timeout=PATIENCE, source_address=source)
         context = self.service.authority.client_context()
-        return http.client.HTTPSConnection(ADDRESS, PORT, timeout=30, source_address=source, context=context)
+        return http.client.HTTPSConnection(ADDRESS, PORT, timeout=PATIENCE, source_address=source, context=context)
 
 
 class Authority:
@@ -284,7 +284,7 @@ def basic(name: str, password: str) -> str:
 
 def tls_socket(service: Service, source: str = ADDRESS, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
     """Only for threads inside."""
-    plain = socket.create_connection((ADDRESS, PORT), timeout=30, source_address=(source, 0))
+    plain = socket.create_connection((ADDRESS, PORT), timeout=PATIENCE, source_address=(source, 0))
     return (context or service.authority.client_context()).wrap_socket(plain, server_hostname=ADDRESS)
 
 
