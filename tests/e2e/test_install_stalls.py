@@ -23,7 +23,7 @@ NO_DHCP = """table inet mine {
     chain in { type filter hook input priority 0; udp dport 67 drop; }
 }"""
 SECONDS = 60
-PATIENCE = "ipi_install_patience=0.01"
+IMPATIENCE = "ipi_install_patience=0.01"
 """Eight seconds for the API, three for a BMC, and six for a node that says nothing."""
 OTHERS = re.compile(r"\b(?:host|API|bootstrap|names|BMC|control-plane-\d): ")
 
@@ -60,7 +60,7 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
     host.write("/root/no-dhcp", NO_DHCP)
     host.run("nft -f /root/no-dhcp")
     lab.scenario(hang={"stage": "api"})
-    command = checkout.command("install", lab.inventory(), "-e", PATIENCE)
+    command = checkout.command("install", lab.inventory(), "-e", IMPATIENCE)
     with subprocess.Popen(
         command, cwd=checkout.ROOT, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     ) as run:

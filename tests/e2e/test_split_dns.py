@@ -31,7 +31,10 @@ SUBNETS = {"one": "192.168.126", "two": "192.168.127"}
 # No line break at the end: nothing of it may change.
 RESOLV_CONF = f"# as it was\nsearch street.test\nnameserver {ROUTER}\noptions timeout:2 attempts:1"
 LOOK_UP = "import socket, sys; print(socket.getaddrinfo(sys.argv[1], 80)[0][4][0])"
-HOLD_PORT = "import socket, time; s = socket.socket(type=2); s.setsockopt(1, 2, 1); s.bind((str(), 53)); time.sleep(60)"
+HOLD_PORT = (
+    "import signal, socket; s = socket.socket(type=2); s.setsockopt(1, 2, 1); s.bind((str(), 53)); signal.pause()"
+)
+IS_HELD = "until ss -Hlnu | grep -qw 0.0.0.0:53; do sleep 0.05; done"
 NOTHING = ""
 HOOK = "/etc/libvirt/hooks/nometal.d/all_labs.resolver"
 # libvirt's rules stand in another order after a restart, and links have other numbers.
@@ -214,7 +217,7 @@ def test_without_systemd_and_what_is_refused(tmp_path: Path) -> None:
                 "/etc/resolv.conf cannot be written",
             ),
             (
-                f"sh -c 'setsid /usr/bin/python3 -c \"{HOLD_PORT}\" >/dev/null 2>&1 & echo $! >/run/theirs; sleep 0.3'",
+                f"sh -c 'setsid /usr/bin/python3 -c \"{HOLD_PORT}\" >/dev/null 2>&1 & echo $! >/run/theirs; {IS_HELD}'",
                 "kill $(cat /run/theirs)",
                 "Another name server holds port 53",
             ),

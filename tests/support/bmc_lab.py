@@ -29,7 +29,7 @@ import libvirt
 import requests
 import sushy
 from support import processes, redfish_images
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -221,7 +221,7 @@ class BmcLab:
         assert self.service
         assert self.service.poll() is None, f"The service has ended:\n{self.log()}"
         try:
-            return requests.get(f"{self.url}/redfish/v1", timeout=5).ok
+            return requests.get(f"{self.url}/redfish/v1", timeout=PATIENCE).ok
         except requests.RequestException:
             return False
 
@@ -229,7 +229,7 @@ class BmcLab:
         """End it; with SIGKILL as if it had crashed."""
         if self.service is not None:
             os.kill(self._pid(), number)
-            self.service.wait(timeout=40)
+            self.service.wait(timeout=PATIENCE)
             self.service = None
 
     def descriptors(self) -> int:
@@ -260,7 +260,7 @@ class BmcLab:
                 _enter(own.fileno())
 
     def request(self, method: str, path: str, body: Any = None, **more: Any) -> requests.Response:
-        return self.http.request(method, f"{self.url}{path}", json=body, timeout=60, **more)
+        return self.http.request(method, f"{self.url}{path}", json=body, timeout=PATIENCE, **more)
 
     def get(self, path: str) -> dict[str, Any]:
         response = self.request("GET", path)

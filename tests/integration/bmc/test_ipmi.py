@@ -301,7 +301,7 @@ def test_nothing_outlives_those_who_started_it(lab: IpmiLab) -> None:
 
 
 def datagrams(lab: IpmiLab) -> int:
-    """How many its network has delivered."""
+    """How many UDP datagrams have been sent in its network."""
     lines = lab.libvirtd.run(["cat", "/proc/net/snmp"]).stdout.splitlines()
     names, values = (line.split() for line in lines if line.startswith("Udp:"))
-    return int(values[names.index("InDatagrams")])
+    return int(values[names.index("OutDatagrams")])

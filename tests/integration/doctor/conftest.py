@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "plugins" / "modules" / "host_doctor.py"
@@ -81,7 +82,7 @@ def examine() -> Examine:
             input=arguments,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
             check=False,
             env={**os.environ, "PYTHONPATH": str(ROOT / "playbooks" / "collections")},
         )

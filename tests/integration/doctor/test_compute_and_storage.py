@@ -37,7 +37,7 @@ def test_memory(examine: Examine, total: int, available: int, install: bool, sta
 
 def test_memory_that_the_labs_own_vms_hold_counts_as_free(examine: Examine) -> None:
     running = """mkdir -p /run/libvirt/qemu
-    (exec -a qemu python3 -c 'held = bytearray(200 << 20); open("/run/up", "w").close(); import time; time.sleep(60)' \\
+    (exec -a qemu python3 -c 'import signal; held = bytearray(200 << 20); open("/run/up", "w"); signal.pause()' \\
         guest=demo-master-0, ) & echo $! > /run/libvirt/qemu/demo-master-0.pid
     echo 1 > /run/libvirt/qemu/stranger.pid
     until [ -e /run/up ]; do sleep 0.02; done
