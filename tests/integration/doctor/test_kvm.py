@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.waiting import PATIENCE
 
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.kvm_guest import SIGN_OF_LIFE, firmware
 
@@ -60,7 +61,7 @@ def test_this_machines_kvm_is_judged_by_what_it_does(examine: Examine) -> None:
         input="quit\n",
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     works = examine(device).result["kvm_works"]
@@ -82,7 +83,7 @@ def test_the_guest_runs(tmp_path: Path) -> None:
         [qemu, *MACHINE.split(), "-bios", tmp_path / "firmware"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=20,
+        timeout=PATIENCE,
         check=True,
     )
     assert done.stdout == SIGN_OF_LIFE
