@@ -10,14 +10,14 @@ import ssl
 import threading
 from collections import Counter
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
-from support import redfish_service
+from support import redfish_service, unfinished
 from support.redfish_service import ADDRESS, PORT, ROOT, Node, Service
+from support.unfinished import PROMISE
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ ONE, TWO = Node("conn-one"), Node("conn-two")
 MANY = 200  # unfinished connections
 KEEPING = ("Keeping the configuration of before", "Keeping the certificate of before")
 GIB = 1 << 30
-PROMISE = b"POST /redfish/v1/SessionService/Sessions HTTP/1.1\r\nHost: x\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +66,9 @@ class Load:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def count_unfinished(self, more: int) -> None:
+        self.unfinished += more
 
     def wait_for_answers(self, count: int) -> None:
         enough = self.answers + count
@@ -131,18 +133,12 @@ def test_fault_05_a_service_that_cannot_be_as_it_should_ends(service: Service, t
 
 def test_fault_05_unfinished_business_blocks_nobody_and_ends(service: Service) -> None:
     """From four addresses, all at once: 200 slow heads, 200 handshakes never finished, slow bodies, silence."""
-    groups = {
-        "127.0.2.1": Unfinished(200, b"GET /redfish/v1/ HTTP/1.1\r\n", b"X: y\r\n"),
-        "127.0.2.2": Unfinished(200, b"\x16\x03\x01\x02\x00\x01", tls=False),  # how a ClientHello begins
-        "127.0.2.3": Unfinished(50, PROMISE + b"Content-Length: 1000\r\n\r\n", b" "),
-        "127.0.2.4": Unfinished(50),
-    }
     with Load(service, 2) as load:
-        ended = service.inside(asyncio.run, attack(service, groups, load))
+        ended = service.inside(asyncio.run, unfinished.attack(service, load.count_unfinished))
         load.wait_for_answers(20)
     assert load.failures == []
     assert load.answers_beside_many > 10
-    assert ended == {source: group.count for source, group in groups.items()}
+    assert ended == {source: group.count for source, group in unfinished.GROUPS.items()}
     wait_until("its side of them is closed", lambda: fds(service) < 30, seen=lambda: fds(service))
 
 
@@ -282,54 +278,6 @@ def answer_to(service: Service, head: bytes) -> bytes:
         while part := connection.recv(65536):
             received += part
     return received
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """So many connections that say how something begins and then, again and again, a little more."""
-
-    count: int
-    head: bytes = b""
-    drop: bytes = b""
-    tls: bool = True
-
-
-async def attack(service: Service, groups: dict[str, Unfinished], load: Load) -> dict[str, int]:
-    """How many connections of each source the service has ended."""
-
-    async def one(group: Unfinished, source: str) -> bool:
-        context = service.authority.client_context() if group.tls else None
-        reader, writer = await asyncio.open_connection(ADDRESS, PORT, ssl=context, local_addr=(source, 0))
-        load.unfinished += 1
-        try:
-            await asyncio.wait_for(drip(reader, writer, group), PATIENCE)
-        finally:
-            load.unfinished -= 1
-        return True
-
-    async def is_ended(group: Unfinished, source: str) -> bool:
-        try:
-            return await one(group, source)
-        except asyncio.TimeoutError:
-            return False
-        except OSError:  # without a farewell
-            return True
-
-    every = {
-        source: asyncio.gather(*(is_ended(group, source) for _ in range(group.count)))
-        for source, group in groups.items()
-    }
-    return {source: sum(await ended) for source, ended in every.items()}
-
-
-async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, group: Unfinished) -> None:
-    """Until the other side has had enough."""
-    writer.write(group.head)
-    ended = asyncio.create_task(reader.read())
-    while not ended.done():
-        writer.write(group.drop)
-        await asyncio.wait([ended], timeout=1)
-    await ended
 
 
 def flood(service: Service, head: bytes) -> tuple[bytes, int]:
