@@ -60,8 +60,8 @@ def test_garbage_in_proc(examine: Examine, garbage: str) -> None:
     [
         ("", "ok", "does not exist yet"),
         (f"mkdir -p {OWN}/lost+found", "ok", "is empty"),
-        (f"mkdir -p {OWN}/lost+found; touch {OWN}/a {OWN}/.b", "blocker", "holds 2 entries"),
-        (POOL_OF.format("stranger") + f"mkdir {OWN}; touch {OWN}/a", "blocker", "holds 1 entry"),
+        (f"mkdir -p {OWN}/lost+found; touch {OWN}/a {OWN}/.b", "blocker", "holds what is not this lab's: .b, a "),
+        (POOL_OF.format("stranger") + f"mkdir {OWN}; touch {OWN}/a", "blocker", "holds what is not this lab's: a "),
         (POOL_OF.format("p") + f"mkdir {OWN}; touch {OWN}/a", "ok", "this lab's"),
         (f"touch {OWN}", "blocker", "is no directory"),
         (f"mkdir -p {OWN}-elsewhere; ln -s {OWN}-elsewhere {OWN}", "blocker", "is a symbolic link"),
