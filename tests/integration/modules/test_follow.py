@@ -41,7 +41,7 @@ BAD = {
     "failing": "say 1 worker-0 'is off' ''; exit 3",
     "crashing": "say 1 worker-0 'is off' ''; kill -9 $PPID",
     "killed": "say 1 worker-0 'is off' ''; kill -9 0",
-    "stopped": "say 1 worker-0 'is off' ''; sleep 30",
+    "stopped": "say 1 worker-0 'is off' ''; sleep 600",
     "late": "say 1 worker-0 'is off' ''; sleep 60",
     "vanished": "true",
     "secret": "say 1 worker-0 'is off' ''; exit 3",
@@ -61,7 +61,7 @@ def playbook(directory: Path, jobs: dict[str, str]) -> list[str]:
     start = {
         "name": "play | Start it",
         "ansible.builtin.shell": SAY + "{{ jobs[inventory_hostname] }}",
-        "async": "{{ 2 if inventory_hostname in ['killed', 'stopped'] else 300 }}",
+        "async": "{{ 12 if inventory_hostname == 'stopped' else 300 }}",
         "poll": 0,
         "register": "job",
     }
