@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from support.redfish_service import ADDRESS, PORT
+from support.redfish_service import ADDRESS, PORT, tls_socket
 from support.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
     from support.redfish_service import Service
 
+GIB = 1 << 30
 PROMISE = b"POST /redfish/v1/SessionService/Sessions HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -75,3 +78,17 @@ async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, group
         writer.write(group.drop)
         await asyncio.wait([ended], timeout=1)
     await ended
+
+
+def send_without_end(service: Service, head: bytes) -> tuple[bytes, int]:
+    """Send without end until the connection ends; what came back, and how much was sent."""
+    received, sent = b"", 0
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    with closing(tls_socket(service)) as connection, suppress(ConnectionError, ssl.SSLError):
+        connection.sendall(head)
+        connection.settimeout(0.01)
+        while sent < 10 * GIB:
+            with suppress(TimeoutError):
+                sent += connection.send(chunk)
+                received += connection.recv(65536)
+    return received, sent

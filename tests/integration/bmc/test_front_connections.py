@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ONE, TWO = Node("conn-one"), Node("conn-two")
 MANY = 200  # unfinished connections
 KEEPING = ("Keeping the configuration of before", "Keeping the certificate of before")
-GIB = 1 << 30
 
 
 @pytest.fixture(scope="module")
@@ -158,11 +157,11 @@ def test_a_source_has_only_so_many_connections(service: Service) -> None:
     "head",
     [
         PROMISE + b"Transfer-Encoding: chunked\r\n\r\n",
-        PROMISE + b"Content-Length: %d\r\n\r\n" % (10 * GIB),
+        PROMISE + b"Content-Length: %d\r\n\r\n" % (10 * unfinished.GIB),
     ],
 )
 def test_a_body_of_10_gib_is_refused_at_once(service: Service, head: bytes) -> None:
-    answer, sent = service.inside(flood, service, head)
+    answer, sent = service.inside(unfinished.send_without_end, service, head)
     assert answer.startswith(b"HTTP/1.1 413")
     assert b"PayloadTooLarge" in answer
     assert sent < 64 << 20
@@ -278,20 +277,6 @@ def answer_to(service: Service, head: bytes) -> bytes:
         while part := connection.recv(65536):
             received += part
     return received
-
-
-def flood(service: Service, head: bytes) -> tuple[bytes, int]:
-    """Send without end until the connection ends; what came back, and how much was sent."""
-    received, sent = b"", 0
-    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
-    with closing(redfish_service.tls_socket(service)) as connection, suppress(ConnectionError, ssl.SSLError):
-        connection.sendall(head)
-        connection.settimeout(0.01)
-        while sent < 10 * GIB:
-            with suppress(TimeoutError):
-                sent += connection.send(chunk)
-                received += connection.recv(65536)
-    return received, sent
 
 
 def connect(address: str) -> None:

@@ -11,6 +11,13 @@ HOSTS = "printf '{0}' | as_file /etc/hosts;"
 RESOLV = "printf 'nameserver {0}\\n' | as_file /etc/resolv.conf;"
 NSS = "echo 'hosts: files dns' | as_file /etc/nsswitch.conf;"
 GOOD_HOSTS = HOSTS.format("127.0.0.1 localhost\\n127.0.1.1 box\\n")
+# Neither libvirt nor qemu ever ends.
+ALL_HANGS = """cp -a /dev/null /dev/kvm; printf '#!/bin/sh\\nexec sleep infinity' > /run/qemu
+    chmod +x /run/qemu
+    python3 -c 'import signal, socket
+s = socket.socket(socket.AF_UNIX); s.bind("/run/libvirt/libvirt-sock"); s.listen(8)
+open("/run/bound", "w").close(); signal.pause()' & until [ -e /run/bound ]; do sleep 0.02; done
+    """
 BOX = "unshare --uts bash -c 'hostname box; exec \"$@\"' --"
 
 
@@ -93,14 +100,7 @@ def test_a_fresh_host_with_nothing_installed(examine: Examine) -> None:
 
 
 def test_everything_bad_at_once_is_still_answered(examine: Examine) -> None:
-    """Neither libvirt nor qemu ever ends."""
-    hung = """cp -a /dev/null /dev/kvm; printf '#!/bin/sh\\nexec sleep infinity' > /run/qemu
-    chmod +x /run/qemu
-    python3 -c 'import signal, socket
-s = socket.socket(socket.AF_UNIX); s.bind("/run/libvirt/libvirt-sock"); s.listen(8)
-open("/run/bound", "w").close(); signal.pause()' & until [ -e /run/bound ]; do sleep 0.02; done
-    """
-    answer = examine(hung, install=True, qemu="/run/qemu", memory_mib=1 << 24)
+    answer = examine(ALL_HANGS, install=True, qemu="/run/qemu", memory_mib=1 << 24)
     assert {"kvm", "libvirt", "memory"} <= set(answer.result["blockers"])
 
 
