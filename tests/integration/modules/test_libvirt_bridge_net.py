@@ -555,7 +555,8 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
 ) -> None:
     mending = ["bring up nm-demo", "add address fd00:126::1/64"]  # which went when the bridge went down
     ipv4, dnsmasq = "add address 192.168.126.1/24", "start dnsmasq of nometal-demo"
-    kill = "kill $(cat /run/libvirt/network/nometal-demo.pid); sleep 0.2"
+    pid = "$(cat /run/libvirt/network/nometal-demo.pid)"
+    kill = f"pid={pid}; kill $pid; while kill -0 $pid 2>/dev/null; do sleep 0.05; done"
     with plugged_in(libvirtd, "one", ONE) as client:
         for breaking, steps in (
             ("ip link set nm-demo down", mending),
