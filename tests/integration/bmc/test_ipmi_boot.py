@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from support.ipmi_lab import IpmiLab
 
 SCRIPT = """#!ipxe
-kernel kernel console=ttyS0 panic=-1 started-by-pxe
+kernel kernel console=ttyS0 panic=-1 no_timer_check started-by-pxe
 initrd initramfs
 boot
 """
