@@ -55,7 +55,7 @@ ASK = """
 import socket, sys
 for target in sys.argv[1:]:
     try:
-        socket.create_connection(target.split(","), timeout=1).close()
+        socket.create_connection(target.split(","), timeout=5).close()
         print(target)
     except OSError:
         pass

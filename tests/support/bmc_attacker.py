@@ -110,12 +110,12 @@ class Attacker:
             return sent >> 20
 
     def _connect(self, *, tls: bool) -> socket.socket:
-        plain = socket.create_connection((self._plan["address"], self._plan["port"]), timeout=10)
+        plain = socket.create_connection((self._plan["address"], self._plan["port"]), timeout=60)
         return self._context.wrap_socket(plain) if tls else plain
 
     def _ask(self, method: str, path: str, login: str | None, body: Any = None) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection(
-            self._plan["address"], self._plan["port"], timeout=20, context=self._context
+            self._plan["address"], self._plan["port"], timeout=60, context=self._context
         )
         headers = {"Authorization": login} if login else {}
         text = None if body is None or method in ("GET", "DELETE") else json.dumps(body)
