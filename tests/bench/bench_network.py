@@ -30,6 +30,13 @@ PLAIN = f"""
 <dhcp><range start='192.168.150.100' end='192.168.150.109'/><host mac='{PLAIN_MAC}' ip='192.168.150.20'/></dhcp></ip>
 </network>
 """
+ASK = """
+import contextlib, ssl, sys, urllib.request
+while True:
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=5)
+        break
+"""
 
 
 def seconds_to_lease(guest: Guest) -> float:
@@ -54,11 +61,11 @@ def bmcs_are_back(lab: Lab) -> float:
     lab.play("nodes")
     lab.play("bmc")
     unit = f"nometal-bmc-{lab.model['name']}"
-    ask = f"curl --insecure --silent --fail {lab.model['bmc']['url']}/redfish/v1/ >/dev/null"
 
     def seconds(change: str) -> float:
         start = time.monotonic()
-        lab.host.run(f"{change}; until {ask}; do :; done")
+        lab.host.run(change)
+        lab.host.run(["python3", "-c", ASK, f"{lab.model['bmc']['url']}/redfish/v1/"])
         return time.monotonic() - start
 
     restart = seconds(f"systemctl restart {unit}")
