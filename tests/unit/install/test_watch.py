@@ -254,7 +254,8 @@ def test_times_count_from_when_the_installer_began(bench: Bench) -> None:
     assert bench.times("control-plane-0") == pytest.approx([1800], abs=1)
     result = bench.end(8)
     assert result["state"] == "interrupted"
-    assert 2400 <= bench.times("installer")[-1] <= time.time() - bench.now + 2400, "that is told of now"
+    now = round(time.time() - bench.now + 2400, 1)
+    assert 2400 <= bench.times("installer")[-1] <= now, "that is told of now, in tenths of a second"
 
 
 def test_what_was_before_the_installer_began_was_so_from_its_beginning(bench: Bench) -> None:
