@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +41,12 @@ def private_libvirtd() -> Iterator[PrivateLibvirtd]:
 def shared_private_libvirtd() -> Iterator[PrivateLibvirtd]:
     with libvirtds.start() as libvirtd:
         yield libvirtd
+
+
+def pytest_configure() -> None:
+    """What a shell puts into the background ignores these, and would hand that down to what the tests start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """GET of a system with 16 clients and 100 VMs: our service with TLS and logins beside sushy-emulator without either.
 
+Then the same beside 500 connections that never come to a request, and what a body without end costs.
+
 python3 tests/bench/bench_redfish.py [requests], 50000 of them unless told otherwise
 """
 
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from support.private_libvirtd import PrivateLibvirtd
-    from support.redfish_service import Node
+    from support.redfish_service import Node, Service
 
 ROOT = Path(__file__).parents[2]
 LOAD = "load"
@@ -33,6 +36,9 @@ VMS, CLIENTS, REQUESTS, WARM_UP = 100, 16, 50_000, 2000
 STOCK_PORT, STOCK_REQUESTS = 8000, 3000
 LEAST_RATIO, MOST_P99_MS, MOST_MIB = 1.0, 60.0, 120.0
 MOST_MORE_MIB, MOST_MORE_FDS = 4.0, 4
+BESIDE_REQUESTS, MOST_P99_BESIDE = 2000, 4.0  # times the p99 without them
+MOST_KIB_EACH = 120.0  # of memory for such a connection: most of it is OpenSSL's
+MOST_MIB_FOR_BODY = 16.0
 HEAD_END, MARK, CLOSING, OK = b"\r\n\r\n", b"content-length:", b"connection: close", b"HTTP/1.1 200"
 
 
@@ -126,13 +132,13 @@ class Server:
 
 
 @contextmanager
-def ours(libvirtd: PrivateLibvirtd, directory: Path, nodes: list[Node]) -> Iterator[Server]:
+def ours(libvirtd: PrivateLibvirtd, directory: Path, nodes: list[Node]) -> Iterator[tuple[Server, Service]]:
     from support import redfish_service  # noqa: PLC0415 - its place is known only now
 
     with redfish_service.Service(libvirtd, directory, nodes) as service:
         authorization = redfish_service.basic(*service.operator)
         arguments = (redfish_service.PORT, str(service.authority.ca), authorization, paths(nodes))
-        yield Server(libvirtd, service.pid, arguments)
+        yield Server(libvirtd, service.pid, arguments), service
 
 
 @contextmanager
@@ -169,24 +175,62 @@ def main(count: int) -> int:
             server.load(WARM_UP)
             yardstick = server.load(STOCK_REQUESTS)
             sys.stdout.write(f"{VMS} VMs, {CLIENTS} clients, sushy-emulator, plain: {server.text(yardstick)}")
-        with ours(libvirtd, Path(directory), nodes) as server:
+        with ours(libvirtd, Path(directory), nodes) as (server, service):
             server.load(WARM_UP)
             mib, fds = server.mib, server.fds
             figures = server.load(count)
             sys.stdout.write(f"{VMS} VMs, {CLIENTS} clients, ours, TLS and login: {server.text(figures)}")
-            return judge(figures, yardstick, server, server.mib - mib, server.fds - fds)
+            good = [
+                judge(figures, yardstick, server, server.mib - mib, server.fds - fds),
+                beside_unfinished(figures, server, service),
+                body_without_end(server, service),
+            ]
+            return 0 if all(good) else 1
 
 
 def judge(
     figures: dict[str, float], yardstick: dict[str, float], server: Server, more_mib: float, more_fds: int
-) -> int:
+) -> bool:
     ratio = figures["requests/s"] / yardstick["requests/s"]
     sys.stdout.write(
         f"requests/s: ratio {ratio:.2f} (limit {LEAST_RATIO}); p99 limit {MOST_P99_MS:.0f} ms; limit {MOST_MIB:.0f} MiB"
         f"; after the requests {more_mib:+.1f} MiB, {more_fds:+d} file descriptors\n"
     )
     good = ratio >= LEAST_RATIO and figures["p99 ms"] <= MOST_P99_MS and server.mib <= MOST_MIB
-    return 0 if good and more_mib <= MOST_MORE_MIB and more_fds <= MOST_MORE_FDS else 1
+    return good and more_mib <= MOST_MORE_MIB and more_fds <= MOST_MORE_FDS
+
+
+def beside_unfinished(figures: dict[str, float], server: Server, service: Service) -> bool:
+    from support import unfinished  # noqa: PLC0415 - as above
+    from support.waiting import wait_until  # noqa: PLC0415 - as above
+
+    count, now_open, before = sum(group.count for group in unfinished.GROUPS.values()), [0], server.mib
+
+    def count_open(more: int) -> None:
+        now_open[0] += more
+
+    with ThreadPoolExecutor(1) as attacker:
+        attack = attacker.submit(service.inside, asyncio.run, unfinished.attack(service, count_open))
+        wait_until("all are open", lambda: now_open[0] == count, seen=lambda: now_open)
+        beside = server.load(BESIDE_REQUESTS)
+        each = (server.mib - before) * 1024 / count
+        attack.result()
+    ratio = beside["p99 ms"] / figures["p99 ms"]
+    sys.stdout.write(
+        f"beside {count} unfinished connections: p99 {beside['p99 ms']:.1f} ms, ratio {ratio:.2f} "
+        f"(limit {MOST_P99_BESIDE}); {each:.0f} KiB each (limit {MOST_KIB_EACH:.0f})\n"
+    )
+    return ratio <= MOST_P99_BESIDE and each <= MOST_KIB_EACH
+
+
+def body_without_end(server: Server, service: Service) -> bool:
+    from support import unfinished  # noqa: PLC0415 - as above
+
+    before = server.mib
+    service.inside(unfinished.send_without_end, service, unfinished.PROMISE + b"Transfer-Encoding: chunked\r\n\r\n")
+    more = server.mib - before
+    sys.stdout.write(f"after a body without end {more:+.1f} MiB (limit {MOST_MIB_FOR_BODY:.0f})\n")
+    return more <= MOST_MIB_FOR_BODY
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import checkout, lab_host
 from support.modules import run_on
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ ASK = """
 import socket, sys
 for target in sys.argv[1:]:
     try:
-        socket.create_connection(target.split(","), timeout=1).close()
+        socket.create_connection(target.split(","), timeout=5).close()
         print(target)
     except OSError:
         pass
@@ -103,7 +104,7 @@ def test_firewalld(host: LabHost, tmp_path: Path) -> None:
     # that is the lab's is back when a network starts.
     host.run("firewall-cmd --reload")
     open_again = [BMC, SECOND_NODE]
-    host.wait_until("all is open again", lambda: reached(host, BMC, NOT_BMC, SECOND_NODE) == open_again)
+    wait_until("all is open again", lambda: reached(host, BMC, NOT_BMC, SECOND_NODE) == open_again)
     host.run("/etc/libvirt/hooks/nometal.d/demo.firewall nometal-demo started")
     assert not firewall(LAB)["changed"]
 
@@ -111,7 +112,7 @@ def test_firewalld(host: LabHost, tmp_path: Path) -> None:
     host.run("systemctl stop firewalld")
     firewall({**LAB, "ports": [{"port": 9000}]})
     host.run("systemctl start firewalld")
-    host.wait_until("only the new port is open", lambda: reached(host, BMC, NOT_BMC) == [NOT_BMC])
+    wait_until("only the new port is open", lambda: reached(host, BMC, NOT_BMC) == [NOT_BMC])
 
     firewall({"owner": "demo", "state": "absent"})
     assert reached(host, BMC, NOT_BMC, SECOND_NODE) == []

@@ -21,6 +21,7 @@ from support import checkout, install_lab, lab_host, stranger
 from support.failures import ending
 from support.install_lab import InstallLab
 from support.secret_hunt import Hunt, Witness
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ SCENARIO = install_lab.SCENARIO
 RUNNING = (OWN, CREDENTIALS, "/var/lib/libvirt/openshift-images")
 SPEED = 0.03
 TOOLS = "/var/cache/nometal/tools/"
+CANARY = "Canary in the command line"
 MARK = f"Qz7Planted{secrets.token_hex(3)}"
 KEY = f"-----BEGIN PRIVATE KEY-----\n{MARK}PrivateKey\n-----END PRIVATE KEY-----\n"
 
@@ -226,7 +228,7 @@ class Search:
     def run(self, when: str, *allowed: str) -> None:
         """Allowed: where secrets may lie, unless others can read it."""
         hunt, host, own = self.hunt, self.host, self.controller
-        host.wait_until("Ansible's jobs have cleared up", lambda: not list(here(host, "/root/.ansible/tmp").glob("*")))
+        wait_until("Ansible's jobs have cleared up", lambda: not list(here(host, "/root/.ansible/tmp").glob("*")))
         found = [
             *hunt.found_in("".join(own.outputs), "the output"),
             *hunt.found_in(self.journal(), "the journal"),
@@ -322,10 +324,13 @@ class Operator:
         return set(self.search.hunt.names_in(here(self.host, f"{OWN}/{name}").read_bytes()))
 
 
-def plant_canaries(host: LabHost) -> None:
+def plant_canaries(host: LabHost, witness: Witness) -> None:
     """By which it is seen that the search finds something."""
     name = planted("Canary")
-    host.run(["sh", "-c", f"logger {name}; echo {name} | base64 | gzip >/var/log/canary.gz; sleep 1; true", name])
+    host.run(f"logger {name}; echo {name} | base64 | gzip >/var/log/canary.gz")
+    with subprocess.Popen(host.enter(["sh", "-c", "read -r _; true", name]), stdin=subprocess.PIPE) as canary:
+        wait_until("the canary is seen", lambda: any(line.startswith(CANARY) for line in list(witness.leaks)))
+        canary.communicate(b"\n")
 
 
 def test_secrets_stay_where_they_belong(host: LabHost, tmp_path: Path) -> None:
@@ -337,7 +342,7 @@ def test_secrets_stay_where_they_belong(host: LabHost, tmp_path: Path) -> None:
     operator = Operator(host, lab, tmp_path, controller, search)
     canary = Hunt({"Canary": planted("Canary")}, MARK)
     with Witness(Hunt({**search.secrets, "Canary": planted("Canary")}, MARK), TOOLS) as witness:
-        plant_canaries(host)
+        plant_canaries(host, witness)
         operator.is_refused()
         operator.fails()
         operator.installs()
@@ -345,7 +350,7 @@ def test_secrets_stay_where_they_belong(host: LabHost, tmp_path: Path) -> None:
 
     assert "canary.gz" in str(canary.found_below(here(host, "/var/log"), search.began))
     assert canary.names_in(search.journal())
-    assert any(line.startswith("Canary in the command line") for line in witness.leaks)
+    assert any(line.startswith(CANARY) for line in witness.leaks)
     assert witness.seen_in_trusted >= {"Environment", "Token"}
     assert {path.name for path in controller.directory.iterdir()} >= {"ansible.log", "runner", "home"}
     assert [line for line in (*search.found, *sorted(witness.leaks)) if not line.startswith("Canary")] == []

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import checkout, install_lab, lab_host, stranger
 from support.failures import ending
 from support.install_lab import InstallLab
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 NO_DHCP = """table inet mine {
     chain in { type filter hook input priority 0; udp dport 67 drop; }
 }"""
-SECONDS = 60
-PATIENCE = "ipi_install_patience=0.01"
+IMPATIENCE = "ipi_install_patience=0.01"
 """Eight seconds for the API, three for a BMC, and six for a node that says nothing."""
 OTHERS = re.compile(r"\b(?:host|API|bootstrap|names|BMC|control-plane-\d): ")
 
@@ -46,13 +45,11 @@ def events(host: LabHost, lab: InstallLab) -> list[dict[str, Any]]:
 
 
 def wait_until_told(lab: InstallLab, who: str, words: str) -> str:
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        for event in events(lab.host, lab):
-            if event["who"] == who and words in event["state"]:
-                return str(event["state"])
-        time.sleep(0.3)
-    raise AssertionError((who, words, events(lab.host, lab)))
+    def told() -> list[str]:
+        states = [str(event["state"]) for event in events(lab.host, lab) if event["who"] == who]
+        return [state for state in states if words in state]
+
+    return wait_until(f"{who} {words}", told, seen=lambda: events(lab.host, lab))[0]
 
 
 def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_on(lab: InstallLab) -> None:
@@ -60,7 +57,7 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
     host.write("/root/no-dhcp", NO_DHCP)
     host.run("nft -f /root/no-dhcp")
     lab.scenario(hang={"stage": "api"})
-    command = checkout.command("install", lab.inventory(), "-e", PATIENCE)
+    command = checkout.command("install", lab.inventory(), "-e", IMPATIENCE)
     with subprocess.Popen(
         command, cwd=checkout.ROOT, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     ) as run:
@@ -77,7 +74,7 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
 
         host.run("systemctl start nometal-bmc-lab")
         wait_until_told(lab, "control-plane-1", "was reset")
-        shown = run.communicate(timeout=SECONDS)[0]
+        shown = run.communicate(timeout=PATIENCE)[0]
     assert run.returncode == 0, ending(shown)
     assert re.search(r"installer +100%  has installed the cluster", shown)
     assert re.findall(r"(\S+) +TROUBLE: hung at power-on", shown) == ["control-plane-1"]

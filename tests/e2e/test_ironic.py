@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SIGNED = {"one": False, "two": False, "three": True}
 FIRMWARE = {"one": "bios", "two": "uefi", "three": "uefi", "unlucky": "bios", "stranger": "bios"}
-BOOT_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def test_three_nodes_live_at_once(lab: IronicLab, service: Ironic, web: ImageSer
         node.go("provide", "available")
         deploy(node, web.url(f"/{image_of(SIGNED[name])}"), secure=SIGNED[name])
         assert node.read()["power_state"] == "power on"
-        assert lab.has_printed(name, "booted from CD: ramdisk", BOOT_SECONDS), lab.console(name)
+        lab.wait_for_console(name, "booted from CD: ramdisk")
         assert is_secure(lab, name) == SIGNED[name]
         return node
 
@@ -102,7 +101,7 @@ def test_a_dead_url_is_a_clear_error_and_mended_by_the_right_one(
             deploy(node, web.url("/nowhere.iso"))
         assert (lab.drive(name), lab.media()) == ("-", [])
         deploy(node, web.url("/unsigned.iso"))
-        assert lab.has_printed(name, "booted from CD: ramdisk", BOOT_SECONDS), lab.console(name)
+        lab.wait_for_console(name, "booted from CD: ramdisk")
         node.go("deleted", "available")
 
     service.each(live, ["unlucky"])

@@ -13,11 +13,12 @@ import yaml
 from support import checkout, guest_lab, lab_host
 from support.guest_lab import BMC_PORT, ECHO_PORT, Lab
 from support.street import OUTSIDE, Street
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.guest import Guest, Stream
+    from support.guest import Guest
 
 PRINTER_MAC = "02:00:00:00:00:99"
 # Docker's work, as its daemon leaves it behind.
@@ -85,14 +86,16 @@ def guests(lab: Lab) -> tuple[Guest, Guest]:
 
 
 @contextmanager
-def streams(lab: Lab) -> Iterator[list[Stream]]:
-    """TCP connections through the NAT, and through the veth pair."""
+def streams(lab: Lab) -> Iterator[None]:
+    """TCP connections through the NAT, and through the veth pair, which outlive what is done meanwhile."""
     near, far = guests(lab)
     near.echo(ECHO_PORT)
     with far.stream(OUTSIDE, ECHO_PORT) as out, far.stream(near.lease4.address, ECHO_PORT) as across:
-        assert out.alive()
-        assert across.alive()
-        yield [out, across]
+        for stream in (out, across):
+            stream.assert_goes_on()
+        yield
+        for stream in (out, across):
+            stream.assert_goes_on()
 
 
 def rehearsal() -> dict[str, Any]:
@@ -104,7 +107,7 @@ def rehearsal() -> dict[str, Any]:
 
 def test_machines_on_both_sides_find_what_they_need(lab: Lab) -> None:
     lab.assert_all_is_well()
-    lab.assert_leases_are_quick()
+    lab.assert_the_first_question_is_answered()
 
 
 def test_the_street_reaches_neither_bmcs_nor_dns_nor_machines(lab: Lab, street: Street) -> None:
@@ -120,16 +123,15 @@ def test_the_street_reaches_neither_bmcs_nor_dns_nor_machines(lab: Lab, street: 
 
 
 def test_it_is_the_same_after_a_restart_of_libvirtd(lab: Lab) -> None:
-    with streams(lab) as connections:
+    with streams(lab):
         lab.host.run("systemctl restart libvirtd")
         lab.assert_all_is_well()
-        assert max(stream.longest_gap() for stream in connections) < 2
 
 
 def test_it_is_the_same_after_somebody_restarted_the_network(lab: Lab) -> None:
     name = lab.network["name"]
     lab.host.run(f"virsh net-destroy {name} && virsh net-start {name}")
-    lab.assert_leases_are_quick()
+    lab.assert_the_first_question_is_answered()
     lab.assert_all_is_well()
 
 
@@ -143,11 +145,11 @@ def test_dockers_forward_policy_does_not_cut_it_off(lab: Lab) -> None:
 
 def test_it_is_the_same_after_nftables_was_restarted_with_a_ruleset_of_its_own(lab: Lab) -> None:
     lab.host.run("grep -q '^flush ruleset' /etc/nftables.conf && systemctl restart nftables")
-    lab.host.wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
+    wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
     lab.assert_all_is_well()
     assert "changed=0" in checkout.run_playbook("network", lab.inventory, "--check").stdout
     lab.host.run("systemctl reload nftables")
-    lab.host.wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
+    wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
 
 
 def test_make_lab_brings_back_what_a_flush_has_taken_away_and_goes_through_legacy_iptables(lab: Lab) -> None:
@@ -168,11 +170,9 @@ def test_a_live_change_disturbs_no_connection_and_beats_leases(lab: Lab) -> None
         nodes={**rehearsal()["nodes"], "overrides": {"worker-0": {"ip": "192.168.126.40"}}},
     )
     _near, far = guests(lab)
-    with streams(lab) as connections:
+    with streams(lab):
         lab.play("network")
         assert lab.members["printer"].guest.renew().address == "192.168.126.210"
-        assert all(stream.alive() for stream in connections)
-        assert max(stream.longest_gap() for stream in connections) < 2
     assert far.renew().address == "192.168.126.40"
     assert far.addresses() == ["192.168.126.40"]
 
@@ -191,10 +191,8 @@ def test_an_allowed_restart_keeps_connections(lab: Lab) -> None:
     refused = checkout.run_playbook("network", lab.inventory)
     assert refused.returncode != 0
     assert "restart" in refused.stdout
-    with streams(lab) as connections:
+    with streams(lab):
         lab.play("network", "-e", "lab_network_restart=allowed")
-        assert all(stream.alive(20) for stream in connections)
-        assert max(stream.longest_gap() for stream in connections) < 5
     for member in lab.members.values():
         assert member.guest.renew().ntp_servers == ["192.168.126.1"]
     lab.assert_all_is_well()  # with the addresses from before they were swapped

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from support import checkout, lab_host, processes, stranger
 from support.checkout import run_playbook
 from support.failures import ending
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,10 +40,7 @@ def test_a_power_cut_while_packages_are_unpacked_is_repaired_by_the_next_run(bar
     with subprocess.Popen(
         checkout.command("host", inventory), cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as controller:
-        deadline = time.monotonic() + INSTALL_SECONDS
-        while bare.run(HALF_DONE, check=False).returncode != 0:
-            assert time.monotonic() < deadline, "no package was unpacked"
-            time.sleep(0.1)
+        wait_until("a package is unpacked", lambda: bare.run(HALF_DONE, check=False).returncode == 0, INSTALL_SECONDS)
         for process in (controller.pid, *processes.descendants(controller.pid)):
             os.kill(process, signal.SIGKILL)
     bare.kill()

@@ -7,13 +7,13 @@ import os
 import re
 import signal
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import checkout, lab_host, modules, processes, rehearsal_lab, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,6 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 STAGES = "host network nodes bmc"
 # What Ansible starts for an asynchronous task looks every five seconds whether that has ended.
-ASYNC_SECONDS = 15
 RUNNING = "/run/nometal/rehearsal/rehearsal"
 # The lab's own directories, and the route that the kernel gives a bridge when it first has carrier.
 ASIDE = ("files /var/lib/nometal*", "files /run/nometal*", "routes fe80::/64 dev baremetal*")
@@ -82,7 +81,7 @@ def test_every_kind_of_lab_is_rehearsed(
     for node in nodes:
         assert (node, "address from its disk") in rehearsal_lab.checks(result, "ok")
     assert rehearsal_lab.left_behind(host, inventory) == []
-    assert changes(host, before) == ""
+    wait_until_as_before(host, before)
 
 
 def settled(host: LabHost) -> Snapshot:
@@ -92,14 +91,15 @@ def settled(host: LabHost) -> Snapshot:
     return snapshot.take(host)
 
 
-def changes(host: LabHost, before: Snapshot) -> str:
-    """But for the note that a BMC makes of a VM when it first starts it."""
+def wait_until_as_before(host: LabHost, before: Snapshot) -> None:
+    """But for the note that a BMC makes of a VM when it first starts it; Ansible's jobs clear up later."""
     notes = "virsh metadata $vm urn:nometal:ipi:bmc --remove --config"
     host.run(f"for vm in $(virsh list --all --name); do {notes}; done", check=False)
-    deadline = time.monotonic() + ASYNC_SECONDS
-    while (told := snapshot.take(host).diff(before, without=ASIDE)) and time.monotonic() < deadline:
-        time.sleep(1)
-    return told
+
+    def changes() -> str:
+        return snapshot.take(host).diff(before, without=ASIDE)
+
+    wait_until("the host is as before", lambda: not changes(), seen=changes, every=1)
 
 
 def test_what_is_in_use_is_not_touched(host: LabHost, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_what_is_in_use_is_not_touched(host: LabHost, tmp_path: Path) -> None:
 
     assert host.run("virsh domstate rehearsal-control-plane-0").stdout.strip() == "running"
     assert "Pattern verification failed" not in host.run(["qemu-io", "-r", "-c", "read -P 7 1M 64k", disk]).stdout
-    assert changes(host, before) == ""
+    wait_until_as_before(host, before)
 
 
 def test_killed_at_any_moment_nothing_stays_and_the_next_one_is_well(host: LabHost, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_killed_at_any_moment_nothing_stays_and_the_next_one_is_well(host: LabHo
     assert report["ok"]
     assert host.read("/var/lib/nometal/labs/rehearsal/rehearsal.html").startswith("<!DOCTYPE html>")
     assert rehearsal_lab.left_behind(host, inventory) == []
-    assert changes(host, before) == ""
+    wait_until_as_before(host, before)
 
 
 def kill_when(host: LabHost, inventory: Path, who: str, state: str) -> None:
@@ -154,10 +154,8 @@ def kill_when(host: LabHost, inventory: Path, who: str, state: str) -> None:
         checkout.command("rehearse", inventory), cwd=checkout.ROOT, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
     )
     wanted = f'"who": "{who}", "state": "{state}"'
-    deadline = time.monotonic() + 120
-    while wanted not in host.run(["cat", f"{RUNNING}/events.jsonl"], check=False).stdout:
-        assert time.monotonic() < deadline, f"{who} {state}"
-        time.sleep(0.3)
+    events = ["cat", f"{RUNNING}/events.jsonl"]
+    wait_until(f"{who} {state}", lambda: wanted in host.run(events, check=False).stdout)
     for process in (*processes.descendants(controller.pid), controller.pid):
         os.kill(process, signal.SIGKILL)
     controller.wait()

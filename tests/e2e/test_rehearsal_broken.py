@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import checkout, lab_host, rehearsal_lab
 from support.guest_lab import Lab
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -212,7 +213,7 @@ def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab) -> None:
     assert "playbooks/network.yml repairs it" in failed["bootstrap", "way out"]["advice"]
     lab.host.run("systemctl restart libvirtd")
     translated = "iptables -t nat -S LIBVIRT_PRT | grep MASQUERADE"
-    lab.host.wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
+    wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
 
 
 def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: Lab) -> None:

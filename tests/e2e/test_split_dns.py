@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from support import checkout, lab_host, snapshot
 from support.modules import run_on
 from support.street import OUTSIDE, ROUTER
+from support.waiting import wait_until
 from support.world import a_world
 
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
@@ -30,7 +31,10 @@ SUBNETS = {"one": "192.168.126", "two": "192.168.127"}
 # No line break at the end: nothing of it may change.
 RESOLV_CONF = f"# as it was\nsearch street.test\nnameserver {ROUTER}\noptions timeout:2 attempts:1"
 LOOK_UP = "import socket, sys; print(socket.getaddrinfo(sys.argv[1], 80)[0][4][0])"
-HOLD_PORT = "import socket, time; s = socket.socket(type=2); s.setsockopt(1, 2, 1); s.bind((str(), 53)); time.sleep(60)"
+HOLD_PORT = (
+    "import signal, socket; s = socket.socket(type=2); s.setsockopt(1, 2, 1); s.bind((str(), 53)); signal.pause()"
+)
+IS_HELD = "until ss -Hlnu | grep -qw 0.0.0.0:53; do sleep 0.05; done"
 NOTHING = ""
 HOOK = "/etc/libvirt/hooks/nometal.d/all_labs.resolver"
 # libvirt's rules stand in another order after a restart, and links have other numbers.
@@ -111,8 +115,7 @@ def labs_on(host: LabHost, below: Path) -> list[Lab]:
 
 
 def soon(host: LabHost, command: str) -> None:
-    """Within ten seconds."""
-    host.run(f"for _ in $(seq 200); do {command} && exit 0; sleep 0.05; done; exit 1")
+    wait_until(command, lambda: host.run(command, check=False).returncode == 0)
 
 
 def test_a_plain_resolv_conf(tmp_path: Path) -> None:
@@ -132,7 +135,7 @@ def test_a_plain_resolv_conf(tmp_path: Path) -> None:
         is_set_up_anew_where_it_does_not_answer(one, two)
 
         host.reboot()
-        host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
+        wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
         host.run("rm /etc/libvirt/hooks/nometal.d/all_labs.resolver; kill $(cat /run/nometal-resolver/pid)")
         assert one.module()["steps"] == ["write resolv.conf", "apply resolv.conf"]
         assert not two.module()["changed"]
@@ -178,7 +181,7 @@ def is_set_up_anew_where_it_does_not_answer(one: Lab, two: Lab) -> None:
         "kill -STOP $(cat /run/nometal-resolver/pid)",
     ):
         one.host.run(harm)
-        one.host.wait_until("the names are unknown", lambda: not one.is_known())
+        wait_until("the names are unknown", lambda: not one.is_known())
         assert one.module(check_mode=True)["steps"] == ["apply resolv.conf"]
         assert one.module()["steps"] == ["apply resolv.conf"]
         assert one.is_known()
@@ -213,7 +216,7 @@ def test_without_systemd_and_what_is_refused(tmp_path: Path) -> None:
                 "/etc/resolv.conf cannot be written",
             ),
             (
-                f"sh -c 'setsid /usr/bin/python3 -c \"{HOLD_PORT}\" >/dev/null 2>&1 & echo $! >/run/theirs; sleep 0.3'",
+                f"sh -c 'setsid /usr/bin/python3 -c \"{HOLD_PORT}\" >/dev/null 2>&1 & echo $! >/run/theirs; {IS_HELD}'",
                 "kill $(cat /run/theirs)",
                 "Another name server holds port 53",
             ),
@@ -273,14 +276,14 @@ def test_systemd_resolved(tmp_path: Path) -> None:
             one.network("start")
             host.run("ip link del end-one")
             give_carrier(one)
-            host.wait_until("lab one is known again", one.is_known)
+            wait_until("lab one is known again", one.is_known)
         host.run("resolvectl revert nm-one")
         assert one.module()["steps"] == ["apply systemd-resolved"]
 
         host.reboot()
         give_carrier(one)
         give_carrier(two)
-        host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
+        wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
         one.is_forgotten("systemd-resolved")
         assert two.is_known()
         two.module(state="absent")
@@ -321,7 +324,7 @@ def test_the_dnsmasq_of_network_manager(tmp_path: Path) -> None:
             assert one.is_known()
 
         host.reboot()
-        host.wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
+        wait_until("both labs are known again", lambda: one.is_known() and two.is_known())
         host.run("sed -i 2d /etc/NetworkManager/dnsmasq.d/nometal-one.conf")
         assert one.module()["steps"] == ["write NetworkManager", "apply NetworkManager"]
         one.is_forgotten("NetworkManager")

@@ -16,6 +16,7 @@ import sys
 import time
 from base64 import b64encode
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ BAD_MEDIA = (
     "http://127.0.0.1:1/../../../etc/shadow",
     "http://user\r\nHost: x@192.0.2.1/a.iso",
 )
-CROWD, CROWD_SECONDS = 200, 6
+CROWD, CROWD_IS_THERE, CROWD_MAY_GO = 200, "/run/crowd", "/run/crowd-may-go"
 CHUNK = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
 TEN_GIB = 10 << 30
 
@@ -68,13 +69,16 @@ class Attacker:
         }
 
     def crowd(self) -> None:
-        """Connections that never say a whole word, held for a while: half of them before TLS, half after it."""
+        """Connections that never say a whole word, held until told: half of them before TLS, half after it."""
         with ExitStack() as stack:
             for number in range(CROWD):
                 with suppress(OSError):
                     connection = stack.enter_context(self._connect(tls=bool(number % 2)))
                     connection.sendall(b"GET /redfish/v1/ HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-            time.sleep(CROWD_SECONDS)
+            Path(CROWD_IS_THERE).touch()
+            while not Path(CROWD_MAY_GO).exists():
+                time.sleep(0.05)
+            Path(CROWD_MAY_GO).unlink()
 
     def _paths(self) -> list[str]:
         """Of his own system, as its documents name them: to read, and to act on."""
@@ -106,12 +110,12 @@ class Attacker:
             return sent >> 20
 
     def _connect(self, *, tls: bool) -> socket.socket:
-        plain = socket.create_connection((self._plan["address"], self._plan["port"]), timeout=10)
+        plain = socket.create_connection((self._plan["address"], self._plan["port"]), timeout=60)
         return self._context.wrap_socket(plain) if tls else plain
 
     def _ask(self, method: str, path: str, login: str | None, body: Any = None) -> tuple[int, bytes]:
         connection = http.client.HTTPSConnection(
-            self._plan["address"], self._plan["port"], timeout=20, context=self._context
+            self._plan["address"], self._plan["port"], timeout=60, context=self._context
         )
         headers = {"Authorization": login} if login else {}
         text = None if body is None or method in ("GET", "DELETE") else json.dumps(body)

@@ -18,7 +18,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ import libvirt
 import requests
 import sushy
 from support import processes, redfish_images
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,6 @@ MEDIA = "/var/lib/libvirt/images/nometal-test-media"
 SERVICE_USER = 65534
 MOST_VMS = 60
 UUIDS = [f"11111111-1111-4111-8111-{number:012}" for number in range(MOST_VMS)]
-READY_SECONDS = 15
 CLONE_NEWNET = 0x40000000
 
 # What members of the group libvirt may do is polkit's to say on a host; here is no polkit.
@@ -128,13 +127,13 @@ class Vm:
         file = self.lab.libvirtd.path(f"/var/log/libvirt/qemu/{self.name}-console.log")
         return file.read_text(errors="replace") if file.exists() else ""
 
-    def waits_for(self, text: str, seconds: float = 30, times: int = 1) -> None:
+    def waits_for(self, text: str, times: int = 1) -> None:
         """Wait until the serial console has said this so many times since the VM was made."""
-        deadline = time.monotonic() + seconds
-        while self.console().count(text) < times:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"{self.name} did not say {text!r} in {seconds} s:\n{self.console()[-2000:]}")
-            time.sleep(0.05)
+        wait_until(
+            f"{self.name} has said {text!r} {times} times",
+            lambda: self.console().count(text) >= times,
+            seen=lambda: self.console()[-2000:],
+        )
 
     def forget_console(self) -> None:
         """What it says from now on counts."""
@@ -215,16 +214,14 @@ class BmcLab:
             self.service = subprocess.Popen(
                 self.libvirtd.command(command), stdout=log, stderr=log, env=environment, stdin=subprocess.DEVNULL
             )
-        deadline = time.monotonic() + READY_SECONDS
         with self.network():
-            while not self._answers():
-                if time.monotonic() > deadline or self.service.poll() is not None:
-                    raise AssertionError(f"The service does not answer:\n{self.log()}")
-                time.sleep(0.05)
+            wait_until("the service answers", self._answers, seen=self.log)
 
     def _answers(self) -> bool:
+        assert self.service
+        assert self.service.poll() is None, f"The service has ended:\n{self.log()}"
         try:
-            return requests.get(f"{self.url}/redfish/v1", timeout=5).ok
+            return requests.get(f"{self.url}/redfish/v1", timeout=PATIENCE).ok
         except requests.RequestException:
             return False
 
@@ -232,7 +229,7 @@ class BmcLab:
         """End it; with SIGKILL as if it had crashed."""
         if self.service is not None:
             os.kill(self._pid(), number)
-            self.service.wait(timeout=40)
+            self.service.wait(timeout=PATIENCE)
             self.service = None
 
     def descriptors(self) -> int:
@@ -263,7 +260,7 @@ class BmcLab:
                 _enter(own.fileno())
 
     def request(self, method: str, path: str, body: Any = None, **more: Any) -> requests.Response:
-        return self.http.request(method, f"{self.url}{path}", json=body, timeout=60, **more)
+        return self.http.request(method, f"{self.url}{path}", json=body, timeout=PATIENCE, **more)
 
     def get(self, path: str) -> dict[str, Any]:
         response = self.request("GET", path)

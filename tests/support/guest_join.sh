@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
 # Link up, and ask for addresses: as at boot, with no memory of earlier ones.
+# Its argument: after how many seconds without an answer to ask by IPv4 again; 1 unless told.
 stop() {
     # A client that has just got its lease ends with what it runs for that: it would tell of an earlier lease.
     read -r clients </run/clients
@@ -22,7 +23,7 @@ ask6() {
 stop
 cut -d' ' -f1 /proc/uptime >/run/asked
 ip link set eth0 up
-udhcpc -f -t 5 -T 1 -A 1 -i eth0 -p /run/dhcp4.pid -s /bin/lease -O ntpsrv -O staticroutes -O mtu -O search \
+udhcpc -f -t 5 -T "${1:-1}" -A 1 -i eth0 -p /run/dhcp4.pid -s /bin/lease -O ntpsrv -O staticroutes -O mtu -O search \
     >/run/dhcp4.log 2>&1 </dev/null &
 clients=$!
 ask6 >/run/dhcp6.log 2>&1 </dev/null &

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from support.lab_host import LabHost
     from support.street import Street
 
-SLOWEST_LEASE = 5  # seconds from link up
+ASKS_EVERY = 60  # seconds: nobody needs that long to answer, however busy the machine is
 ECHO_PORT = 7
 BMC_PORT = 8000
 # It stands for the BMCs, on all of the host's addresses: the firewall alone decides who reaches it.
-BMC = f"systemctl is-active -q bmc || systemd-run -q --collect -u bmc python3 -m http.server {BMC_PORT} --bind ::"
+BMC = f"""
+systemctl is-active -q bmc || systemd-run -q --collect -u bmc python3 -m http.server {BMC_PORT} --bind ::
+until ss -ltn | grep -q ':{BMC_PORT} '; do sleep 0.05; done
+"""
 
 
 @dataclass(frozen=True)
@@ -103,13 +106,14 @@ class Lab:
             told = self.host.run(["getent", "ahosts", name]).stdout
             assert {line.split()[0] for line in told.splitlines()} == addresses, f"the host on {name}"
 
-    def assert_leases_are_quick(self) -> None:
-        """Each alone, with its link down and up: what guests that boot together wait for is mostly themselves."""
+    def assert_the_first_question_is_answered(self) -> None:
+        """With the link of each down and up: nothing that it sends at once is lost, so nobody waits to ask again."""
         for member in self.members.values():
-            member.guest.rejoin()
+            member.guest.rejoin(asks_every=ASKS_EVERY)
             for version in self.versions:
-                seconds = member.guest.lease(version).seconds
-                assert seconds < SLOWEST_LEASE, f"{member.guest.name} had its IPv{version} lease after {seconds} s"
+                member.guest.lease(version)
+            if 4 in self.versions:
+                assert member.guest.times_asked() == 1, member.guest.name
 
     def _assert_well(self, member: Member) -> None:
         who = member.guest.name

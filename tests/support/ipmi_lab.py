@@ -13,16 +13,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support import processes
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from support.private_libvirtd import PrivateLibvirtd
 
@@ -67,16 +67,6 @@ def prints(text: str) -> bytes:
     return (PRINTER + text.encode() + b"\r\n\0").ljust(510, b"\0") + b"\x55\xaa"
 
 
-def eventually(question: Callable[[], Any], seconds: float = 20) -> bool:
-    """Is it true within this time?"""
-    deadline = time.monotonic() + seconds
-    while not question():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def uuid_of(number: int) -> str:
     return f"22222222-2222-4222-8222-{number:012}"
 
@@ -88,8 +78,8 @@ class Console:
     log: Path
     seen: int = 0
 
-    def waits_for(self, text: str, seconds: float = 60) -> bool:
-        return eventually(lambda: text in self.new(), seconds)
+    def waits_for(self, text: str) -> None:
+        wait_until(f"the console says {text!r}", lambda: text in self.new(), seen=self.new)
 
     def new(self) -> str:
         return self.log.read_bytes()[self.seen :].decode(errors="replace") if self.log.exists() else ""
@@ -166,7 +156,7 @@ class IpmiLab:
         for pid in self.processes("-m nometal_bmc /run/libvirt/bmc/"):  # others' services may run beside it
             os.kill(pid, number)
         if self.service is not None:
-            self.service.wait(10)
+            self.service.wait(PATIENCE)
             self.service = None
 
     def processes(self, of: str) -> list[int]:
@@ -232,7 +222,11 @@ def start(libvirtd: PrivateLibvirtd, *, nodes: int) -> Iterator[IpmiLab]:
     lab.configure(range(nodes))
     lab.start_service()
     try:
-        assert eventually(lambda: all(lab.answers(number) for number in {0, nodes - 1}))
+        wait_until(
+            "the BMCs answer",
+            lambda: all(lab.answers(number) for number in {0, nodes - 1}),
+            seen=lab.log_file.read_text,
+        )
         yield lab
     finally:
         lab.stop_service()

@@ -16,7 +16,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyroute2 import netns
 from support.cache import cache_dir, locked
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 REQUIREMENT = "ironic>=39,<40"
 URL = "http://127.0.0.1:6385/v1"
-START_SECONDS = 60
-STATE_SECONDS = 90
-POLL_SECONDS = 0.5
 STABLE = re.compile("enroll|manageable|available|active|error|.* failed")
 
 CONFIG = """\
@@ -138,18 +135,15 @@ class Node:
     def go(self, verb: str, reached: str) -> None:
         """Ask for a state, and wait until the node has reached the one that is named."""
         self.service.request("PUT", f"/nodes/{self.name}/states/provision", {"target": verb})
-        deadline = time.monotonic() + STATE_SECONDS
-        while not STABLE.fullmatch(state := self._state()):
-            if time.monotonic() > deadline:
-                raise IronicFailed(f"{self.name}: {verb} has not come to an end in {STATE_SECONDS} s")
-            time.sleep(POLL_SECONDS)
+        state = wait_until(f"{verb} of {self.name} has come to an end", self._settled_state, every=0.5)
         if state != reached:
             raise IronicFailed(f"{self.name}: {verb} led to {state}: {self.last_error()}")
 
-    def _state(self) -> str:
+    def _settled_state(self) -> str:
         """The provision state once the node is nobody's; asked for in the way that costs Ironic least."""
         node = self.service.request("GET", f"/nodes/{self.name}?fields=provision_state,reservation")
-        return "" if node["reservation"] else node["provision_state"]
+        settled = not node["reservation"] and STABLE.fullmatch(node["provision_state"])
+        return node["provision_state"] if settled else ""
 
 
 class Ironic:
@@ -192,11 +186,14 @@ class Ironic:
         self._threads.shutdown(cancel_futures=True)  # what they wait for has just ended
 
     def wait_ready(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not self.each(_answers, [self])[0]:
-            if time.monotonic() > deadline or self._process.poll() is not None:
-                raise IronicFailed(f"Ironic does not answer:\n{(self.directory / 'output').read_text()}")
-            time.sleep(POLL_SECONDS)
+        output = self.directory / "output"
+
+        def answers() -> bool:
+            if self._process.poll() is not None:
+                raise IronicFailed(f"Ironic has ended:\n{output.read_text()}")
+            return self.each(_answers, [self])[0]
+
+        wait_until("Ironic answers", answers, seen=output.read_text)
 
     def __enter__(self) -> Ironic:
         return self

@@ -6,13 +6,13 @@ with ironic_lab.start(libvirtd, tmp_path, {"one": "bios", "two": "uefi"}) as lab
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from support import modules
 from support.redfish_service import Node, Service
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,14 +52,8 @@ class IronicLab:
         path = self.libvirtd.path(self.vms[name]["console"])
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def has_printed(self, name: str, text: str, seconds: float) -> bool:
-        """Has it, or does it within some seconds?"""
-        deadline = time.monotonic() + seconds
-        while text not in self.console(name):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.1)
-        return True
+    def wait_for_console(self, name: str, text: str) -> None:
+        wait_until(f"{name} prints {text!r}", lambda: text in self.console(name), seen=lambda: self.console(name))
 
     def power(self, name: str) -> str:
         return self.virsh("domstate", name).strip()

@@ -13,7 +13,6 @@ import secrets
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from support.cache import cache_dir
 from support.failures import CommandFailed
 from support.sandbox import Sandbox, SandboxError
 from support.street import Street, house_address
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 KIND = "nometal-ipi-lab-host"
 KEEPER = Path(__file__).with_name("lab_keeper.py")
 COMMAND_LINE = Path(__file__).parents[1] / "labhost"
-BOOT_SECONDS = 120
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -122,14 +121,14 @@ class LabHost:
             return
         before = self._up()
         self.run("systemctl reboot", check=False)
-        self.wait_until("it reboots", lambda: self.leader not in (0, before))
+        self._wait_until("it reboots", lambda: self.leader not in (0, before))
         self.wait_ready()
 
     def kill(self) -> None:
         """A power cut: everything in it is gone at once. It is then switched on again, with the same disk."""
         before = self._up()
         os.kill(before, 9)
-        self.wait_until("it boots after the power cut", lambda: self.leader not in (0, before))
+        self._wait_until("it boots after the power cut", lambda: self.leader not in (0, before))
         self.wait_ready()
 
     def destroy(self) -> None:
@@ -146,7 +145,8 @@ class LabHost:
                 return self.run(ask, check=False).stdout.strip() in ("running", "degraded")
             return False
 
-        self.wait_until("it is ready", ready)
+        self._wait_until("its first process runs", lambda: bool(self.leader))
+        self._wait_until("it is ready", ready)
 
     def ssh_config(self) -> Path:
         """A file for `ssh -F`, with an entry of the host's name. It lives in the host's sandbox and ends with it."""
@@ -175,13 +175,18 @@ class LabHost:
             raise SandboxError(f"The lab host {self.name} is not up. Its console:\n{self.log()[-4000:]}")
         return leader
 
-    def wait_until(self, what: str, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + BOOT_SECONDS
-        while not condition():
-            if not self.sandbox.alive() or time.monotonic() > deadline:
-                console = self.log()[-4000:]
-                raise SandboxError(f"Waited in vain until {what}: lab host {self.name}. Its console:\n{console}")
-            time.sleep(0.03)
+    def _wait_until(self, what: str, condition: Callable[[], bool]) -> None:
+        def console() -> str:
+            return f"The console of lab host {self.name}:\n{self.log()[-4000:]}"
+
+        def so_while_it_runs() -> bool:
+            if condition():
+                return True
+            if not self.sandbox.alive():
+                raise SandboxError(f"It has ended before {what}. {console()}")
+            return False
+
+        wait_until(what, so_while_it_runs, seen=console)
 
     def __enter__(self) -> LabHost:
         return self
@@ -252,7 +257,6 @@ def _facts(suite: str, layer: str) -> dict[str, Any]:
 
 def _once_ready(host: LabHost) -> LabHost:
     try:
-        host.wait_until("its first process runs", lambda: bool(host.leader))
         host.wait_ready()
     except BaseException:
         host.destroy()

@@ -9,10 +9,11 @@ import configparser
 import os
 import socket
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from support.waiting import wait_until
 
 PORT = 3128
 PROXY = f"http://127.0.0.1:{PORT}"
@@ -30,11 +31,11 @@ def start(place: Path) -> None:
     (place / "tinyproxy.conf").write_text(settings + _upstream())
     subprocess.Popen(["tinyproxy", "-d", "-c", str(place / "tinyproxy.conf")])
     subprocess.Popen(["socat", f"UNIX-LISTEN:{place / _SOCKET},fork", f"TCP4:127.0.0.1:{port}"])
-    deadline = time.monotonic() + 10
-    while not (place / _SOCKET).exists() or not _answers(port):
-        if time.monotonic() > deadline:
-            raise RuntimeError("The package mirror's proxy (tinyproxy) did not start; see the messages above.")
-        time.sleep(0.02)
+    wait_until(
+        "the package mirror's proxy (tinyproxy) has started",
+        lambda: (place / _SOCKET).exists() and _answers(port),
+        seen=lambda: "See the messages above.",
+    )
 
 
 def forward(network_process: int, place: Path) -> list[subprocess.Popen[bytes]]:

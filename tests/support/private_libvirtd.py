@@ -13,7 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from support import processes, sandbox
 from support.failures import CommandFailed
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 KIND = "nometal-ipi-libvirtd"
 INIT = Path(__file__).with_name("private_libvirtd_init.py")
-READY_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,7 @@ class PrivateLibvirtd:
         for pid in self._daemons():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        while self._daemons():
-            time.sleep(0.01)
+        wait_until("it has ended", lambda: not self._daemons())
 
     def boot(self) -> None:
         """Start it and wait until it answers."""
@@ -87,11 +85,8 @@ class PrivateLibvirtd:
         self.boot()
 
     def wait_ready(self) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        while self.run(["virsh", "--quiet", "--connect", "qemu:///system", "uri"], check=False).returncode != 0:
-            if time.monotonic() > deadline:
-                raise sandbox.SandboxError(f"The private libvirtd does not answer:\n{self.sandbox.log()}")
-            time.sleep(0.05)
+        ask = ["virsh", "--quiet", "--connect", "qemu:///system", "uri"]
+        wait_until("libvirtd answers", lambda: self.run(ask, check=False).returncode == 0, seen=self.sandbox.log)
 
     def destroy(self) -> None:
         self.sandbox.stop()

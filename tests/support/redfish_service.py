@@ -17,7 +17,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 import uuid
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from nometal_bmc import passwords
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 FILES = Path(passwords.__file__).parents[1]
 ADDRESS, PORT = "127.0.0.1", 8443
 ROOT = "/redfish/v1/"
-READY_SECONDS = 20
 CLONE_NEWNET = 0x40000000
 N, R, P = 2**12, 8, 1  # a quarter of what is usual, for tests that log in often
 DOMAIN = """<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory><vcpu>1</vcpu>
@@ -139,14 +138,15 @@ class Service:
         return self
 
     def wait_ready(self) -> Service:
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            with suppress(OSError):
-                if self.client(None).get("").status == http.client.OK:
-                    return self
-            if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"The service does not answer:\n{self.log.read_text()}")
-            time.sleep(0.05)
+        wait_until("the service answers", self._answers, seen=self.log.read_text)
+        return self
+
+    def _answers(self) -> bool:
+        assert self.process
+        assert self.process.poll() is None, f"The service has ended:\n{self.log.read_text()}"
+        with suppress(OSError):
+            return self.client(None).get("").status == http.client.OK
+        return False
 
     @property
     def pid(self) -> int:
@@ -165,7 +165,7 @@ class Service:
         assert self.process
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
-        return self.process.wait(timeout=40)
+        return self.process.wait(PATIENCE)
 
     def __enter__(self) -> Service:
         try:
@@ -237,9 +237,9 @@ class Client:
         """Only for threads inside."""
         source = (self.source, 0)
         if not self.service.config["tls"]:
-            return http.client.HTTPConnection(ADDRESS, PORT, timeout=30, source_address=source)
+            return http.client.HTTPConnection(ADDRESS, PORT, timeout=PATIENCE, source_address=source)
         context = self.service.authority.client_context()
-        return http.client.HTTPSConnection(ADDRESS, PORT, timeout=30, source_address=source, context=context)
+        return http.client.HTTPSConnection(ADDRESS, PORT, timeout=PATIENCE, source_address=source, context=context)
 
 
 class Authority:
@@ -284,7 +284,7 @@ def basic(name: str, password: str) -> str:
 
 def tls_socket(service: Service, source: str = ADDRESS, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
     """Only for threads inside."""
-    plain = socket.create_connection((ADDRESS, PORT), timeout=30, source_address=(source, 0))
+    plain = socket.create_connection((ADDRESS, PORT), timeout=PATIENCE, source_address=(source, 0))
     return (context or service.authority.client_context()).wrap_socket(plain, server_hostname=ADDRESS)
 
 

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from support import bmc_lab, processes, stand_in_mirror
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,10 +82,7 @@ class Bench:
                 running.kill()
 
     def waits_for(self, text: str) -> None:
-        deadline = time.monotonic() + 60
-        while text not in self.log():
-            assert time.monotonic() < deadline, self.log()[-3000:]
-            time.sleep(0.02)
+        wait_until(f"the log says {text!r}", lambda: text in self.log(), seen=lambda: self.log()[-3000:])
 
     def log(self) -> str:
         file = self.assets / ".openshift_install.log"
@@ -110,13 +107,9 @@ class Bench:
         self.until_the_cluster_is_gone()
 
     def until_the_cluster_is_gone(self) -> None:
-        deadline = time.monotonic() + 20
-        while self.libvirtd.run(["ip", "-br", "address", "show", "lo"]).stdout.split()[2:] != [
-            "127.0.0.1/8",
-            "::1/128",
-        ]:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        show = ["ip", "-br", "address", "show", "lo"]
+        own = ["127.0.0.1/8", "::1/128"]
+        wait_until("the cluster is gone", lambda: self.libvirtd.run(show).stdout.split()[2:] == own)
 
 
 def send(running: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support import lab_host
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.alone
 
@@ -41,11 +41,7 @@ def test_a_scenario_passes_and_its_host_ends() -> None:
 
 def test_the_host_ends_with_a_killed_molecule() -> None:
     with molecule() as run:
-        while not lab_hosts():
-            assert run.poll() is None
-            time.sleep(0.1)
+        wait_until("the host runs", lambda: run.poll() is not None or lab_hosts())
+        assert run.poll() is None
         os.killpg(run.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while lab_hosts() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert lab_hosts() == set()
+    wait_until("it has ended", lambda: not lab_hosts(), seen=lab_hosts)

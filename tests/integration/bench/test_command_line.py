@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from support import lab_host
 from support.lab_host import COMMAND_LINE
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +28,8 @@ def labhost(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, COMMAND_LINE, *words], check=check, text=True, capture_output=True)
 
 
-def ended(name: str) -> bool:
-    deadline = time.monotonic() + 10
-    while lab_host.find(name) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return lab_host.find(name) is None
+def wait_until_ended(name: str) -> None:
+    wait_until(f"{name} has ended", lambda: lab_host.find(name) is None)
 
 
 def test_a_host_by_hand_from_up_to_down(name: str, tmp_path: Path) -> None:
@@ -61,7 +58,7 @@ def test_it_ends_with_the_process_that_it_was_told(name: str) -> None:
         labhost("up", name, "--layer", "bare", "--owner-pid", str(owner.pid))
         assert lab_host.find(name) is not None
         owner.kill()
-    assert ended(name)
+    wait_until_ended(name)
 
 
 def test_it_ends_with_an_ancestor_by_name(name: str) -> None:
@@ -72,4 +69,4 @@ def test_it_ends_with_an_ancestor_by_name(name: str) -> None:
         assert lab_host.find(name) is not None
         owner.kill()
         subprocess.run(["pkill", "--session", str(owner.pid)], check=False)
-    assert ended(name)
+    wait_until_ended(name)

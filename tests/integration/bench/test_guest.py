@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from support import guest, private_libvirtd
 from support.guest import GuestFailed
+from support.waiting import stays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def test_it_takes_what_dhcp_gives(guests: tuple[Guest, Guest]) -> None:
     assert one.lease4.name_servers == ["192.168.150.1"]
     assert "10.9.0.0/16 via 192.168.150.9" in one.routes()
     assert two.lease4.address.startswith("192.168.150.10")
-    assert 0 < two.lease4.seconds < guest.LEASE_SECONDS
+    assert two.lease4.seconds > 0
 
 
 def test_it_takes_what_dhcpv6_and_router_advertisements_give(guests: tuple[Guest, Guest]) -> None:
@@ -96,14 +96,14 @@ def test_a_stream_tells_how_long_it_was_interrupted(libvirtd: PrivateLibvirtd, g
     two.echo(7)
     [tap, *_] = libvirtd.run(["virsh", "domiflist", "two"]).stdout.splitlines()[2].split()
     with one.stream(two.lease4.address, 7) as stream:
-        assert stream.alive()
-        assert stream.longest_gap() < 1.4
+        stream.assert_goes_on()
         libvirtd.run(["ip", "link", "set", tap, "nomaster"])
-        time.sleep(1.5)
-        assert not stream.alive(0.5)
+        assert not one.reaches(two.lease4.address, seconds=1)
+        last = stream.lines()
+        stays("nothing comes back", lambda: stream.lines() == last, 0.5)
         libvirtd.run(["ip", "link", "set", tap, "master", "lan0"])
-        assert stream.alive()
-        assert stream.longest_gap() > 1.5
+        stream.assert_goes_on()
+        assert stream.longest_gap() > 0.5
     assert one.connects(two.lease4.address, 7)
     assert not one.connects(two.lease4.address, 8)
     assert not one.reaches("192.168.150.77", seconds=1)
@@ -115,10 +115,10 @@ def test_it_asks_for_its_lease_again(libvirtd: PrivateLibvirtd, guests: tuple[Gu
     assert two.renew().address == pooled
     host = f"<host mac='{TWO}' ip='192.168.150.21'/>"
     libvirtd.run(["virsh", "net-update", "lan", "add", "ip-dhcp-host", host, "--parent-index", "0"])
-    two.rejoin()
+    two.rejoin(asks_every=60)
     assert two.lease4.address == "192.168.150.21"
-    assert two.lease4.seconds < 5
-    assert two.lease6.seconds < 5
+    assert two.times_asked() == 1
+    assert two.lease6.address
 
 
 def test_what_fails_says_why(guests: tuple[Guest, Guest]) -> None:

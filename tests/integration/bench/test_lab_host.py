@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,10 +35,8 @@ ip netns exec behind ping -c 1 -w 20 203.0.113.1
 """
 
 
-def test_it_starts_in_seconds_and_all_its_units_are_well() -> None:
-    started = time.monotonic()
+def test_when_it_has_started_all_its_units_are_well() -> None:
     with lab_host.start() as host:
-        assert time.monotonic() - started < 15
         assert host.run("systemctl is-system-running").stdout == "running\n"
         assert host.run("hostname").stdout == "lab\n"
 
@@ -103,9 +100,7 @@ def test_ansible_reaches_it_by_real_ssh(lab_host: LabHost) -> None:
     assert "/usr/bin/python3" in ansible("-m", "setup", "-a", "filter=ansible_python")
     ansible("-m", "copy", "-a", "content=hello dest=/etc/hello")
     assert lab_host.read("/etc/hello") == "hello"
-    started = time.monotonic()
     lab_host.reboot()  # with Ansible's connection still open
-    assert time.monotonic() - started < 15
     assert "it | SUCCESS" in ansible("-m", "ping")
 
 

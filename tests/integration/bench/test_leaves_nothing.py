@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import pytest
 from support import lab_host, lab_trees, processes, sandbox
 from support.cache import cache_dir
 from support.sandbox_watcher import control_groups
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +36,11 @@ host.run("sleep 4714", timeout=600)
 KINDS = ("nometal-ipi-lab-host", "nometal-ipi-libvirtd")
 
 
-def eventually_gone(paths: list[Path]) -> list[Path]:
-    """Those that are still there after ten seconds."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(path.exists() for path in paths):
-        time.sleep(0.05)
-    return [path for path in paths if path.exists()]
+def wait_until_gone(paths: list[Path]) -> None:
+    def left() -> list[Path]:
+        return [path for path in paths if path.exists()]
+
+    wait_until("they are gone", lambda: not left(), seen=left)
 
 
 def traces(box: Sandbox) -> list[Path]:
@@ -95,17 +94,17 @@ def test_nothing_is_left_when_this_is_killed(victim: str) -> None:
     assert len(boxes) == 2
     assert len(left) > 15
     groups = [path for path in left if path.parent != Path("/proc")]
-    assert eventually_gone([path for path in left if path not in groups]) == []
+    wait_until_gone([path for path in left if path not in groups])
     if victim == "watcher":  # nobody is left to remove its empty control group but the next sandbox
         lab_host.start(layer="bare").destroy()
-    assert eventually_gone(groups) == []
+    wait_until_gone(groups)
     assert outside() == before
 
 
 def test_nothing_is_left_when_a_test_ends_as_it_should() -> None:
     with lab_host.start(layer="bare", mirror=True) as host:
         left = traces(host.sandbox)
-    assert eventually_gone(left) == []  # processes that have ended are listed until they are reaped
+    wait_until_gone(left)  # processes that have ended are listed until they are reaped
 
 
 def test_a_host_without_an_owner_lives_on() -> None:
@@ -118,17 +117,16 @@ def test_a_host_without_an_owner_lives_on() -> None:
     with host:
         assert host.run("true").returncode == 0
         left = traces(host.sandbox)
-    assert eventually_gone(left) == []  # processes that have ended are listed until they are reaped
+    wait_until_gone(left)  # processes that have ended are listed until they are reaped
 
 
 def test_a_killed_build_of_a_tree_leaves_no_tree_and_no_process(tmp_path: Path) -> None:
     script = "from support import lab_trees; lab_trees.tree('bookworm', 'bare')"
     unfinished = tmp_path / "nometal-ipi/trees/bookworm-bare.building"
     with killed_in_the_end([sys.executable, "-c", script], XDG_CACHE_HOME=str(tmp_path)) as builder:
-        while not (unfinished / "debootstrap").exists():
-            assert builder.poll() is None
-            time.sleep(0.05)
+        wait_until("it is being built", lambda: builder.poll() is not None or (unfinished / "debootstrap").exists())
+        assert builder.poll() is None
         inside = [Path(f"/proc/{pid}") for pid in processes.descendants(builder.pid)]
     assert len(inside) > 3
-    assert eventually_gone(inside) == []
+    wait_until_gone(inside)
     assert [path.name for path in unfinished.parent.iterdir()] == [unfinished.name]

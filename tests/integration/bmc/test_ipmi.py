@@ -7,13 +7,14 @@ import re
 import signal
 import socket
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from support import ipmi_lab, private_libvirtd, processes
-from support.ipmi_lab import ADDRESS, FIRST_PORT, PASSWORD, eventually
+from support.ipmi_lab import ADDRESS, FIRST_PORT, PASSWORD
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 NODES = 20
 OTHER_PASSWORD = "another one"  # noqa: S105 - not of anything real
-MIB = 1024  # in the kernel's kB
 FROM_INSIDE = f"""
 import os, random, socket, sys
 random.seed(4)
@@ -89,7 +89,7 @@ def test_status_and_power(lab: IpmiLab) -> None:
         console, before = lab.console(0), lab.domain_id(0)
         lab.tells(0, "power", way)
         assert lab.tells(0, "power", "status") == "Chassis Power is on\n"
-        assert console.waits_for("BOOTED FROM DISK"), way
+        console.waits_for("BOOTED FROM DISK")
         assert lab.domain_id(0) != before
     before = lab.domain_id(0)
     lab.tells(0, "power", "on")
@@ -124,13 +124,23 @@ def test_a_restart_of_libvirtd_passes_unnoticed(lab: IpmiLab) -> None:
 
 
 def test_a_request_that_is_sent_again_is_obeyed_once(lab: IpmiLab) -> None:
-    """A client asks again after a second without an answer; libvirtd makes it wait for three."""
+    """A client asks again after a second without an answer; libvirtd gives none until it has."""
     lab.tells(0, "power", "on")
     before = int(lab.domain_id(0))
-    daemon = int(lab.libvirtd.path("/run/libvirt/libvirtd.pid").read_text())
-    lab.libvirtd.run(["sh", "-c", f"(sleep 0.1; kill -STOP {daemon}; sleep 3; kill -CONT {daemon}) >/dev/null 2>&1 &"])
-    time.sleep(0.2)
-    lab.tells(0, "power", "cycle", options=["-N", "1", "-R", "9"])
+    daemon = lab.libvirtd.path("/run/libvirt/libvirtd.pid").read_text().strip()
+    received = datagrams(lab)
+    lab.tells(0, "power", "status")
+    whole_session = datagrams(lab) - received
+    with ThreadPoolExecutor(1) as client:
+        lab.libvirtd.run(["kill", "-STOP", daemon])
+        try:
+            received = datagrams(lab)
+            cycle = client.submit(lab.tells, 0, "power", "cycle", options=["-N", "1", "-R", "99"])
+            wait_until("it asks again", lambda: datagrams(lab) - received > whole_session)
+            assert not cycle.done()
+        finally:
+            lab.libvirtd.run(["kill", "-CONT", daemon])
+        cycle.result()
     assert int(lab.domain_id(0)) == before + 1
     lab.tells(0, "power", "off")
 
@@ -161,20 +171,20 @@ def test_the_log_tells_who_did_what(lab: IpmiLab) -> None:
         return tells_of(ipmi_lab.USER)
 
     lab.ipmitool(0, "power", "on", user="nobody", options=["-N", "1", "-R", "1"])
-    assert eventually(lambda: tells_of("an unknown account"))
-    assert eventually(tries_wrongly)  # not more than one refusal a second is told
+    wait_until("an unknown account is told", lambda: tells_of("an unknown account"))
+    wait_until("a wrong password is told", tries_wrongly)  # not more than one refusal a second is
 
 
 def test_a_node_is_served_at_each_address_that_is_there(lab: IpmiLab) -> None:
     second, later = "172.22.0.1", "172.22.0.77"
     lab.configure(range(NODES), others=[later, second])
     try:
-        assert eventually(lambda: len(lab.sockets()) == 2 * NODES, 5)
+        wait_until("the second address is served", lambda: len(lab.sockets()) == 2 * NODES)
         assert "is off" in lab.tells(0, "power", "status", at=second)
         assert "is off" in lab.tells(0, "power", "status")
         before = lab.bmcs()
         lab.libvirtd.run(["ip", "address", "add", f"{later}/32", "dev", "provisioning"])
-        assert eventually(lambda: len(lab.sockets()) == 3 * NODES, 3)
+        wait_until("the later address is served", lambda: len(lab.sockets()) == 3 * NODES)
         assert "is off" in lab.tells(0, "power", "status", at=later)
         inside(lab, BOTH.format(addresses=[ADDRESS, second]))
         lab.libvirtd.run(["ip", "address", "del", f"{later}/32", "dev", "provisioning"])
@@ -183,7 +193,7 @@ def test_a_node_is_served_at_each_address_that_is_there(lab: IpmiLab) -> None:
         assert lab.log_file.read_text().count(f"node-0 cannot listen yet at {later} port {FIRST_PORT}") == 1
     finally:
         lab.configure(range(NODES))
-        assert eventually(lambda: len(lab.sockets()) == NODES, 5)
+        wait_until("only the first address is served", lambda: len(lab.sockets()) == NODES)
 
 
 def test_what_ipmi_has_but_we_have_not_is_declined(lab: IpmiLab) -> None:
@@ -209,10 +219,8 @@ def test_garbage_and_a_flood_of_sessions_change_nothing(lab: IpmiLab) -> None:
     before = lab.bmcs()
     inside(lab, GARBAGE)
     assert lab.answers(0)
-    memory = resident(before[0])
     inside(lab, FLOOD)
     lab.tells(0, "power", "status")
-    assert resident(before[0]) - memory < 2 * MIB
     assert lab.bmcs() == before
 
 
@@ -228,22 +236,19 @@ def test_only_the_labs_address_is_listened_at_and_nothing_is_told(lab: IpmiLab) 
     assert "Traceback" not in log
 
 
-def test_twenty_bmcs_share_their_memory(lab: IpmiLab) -> None:
+def test_twenty_bmcs_are_forks_that_share_their_memory(lab: IpmiLab) -> None:
     for node in range(NODES):
         lab.tells(node, "power", "status")
-    everyone = lab.processes("nometal_bmc.ipmi_supervisor")
-    assert len(everyone) == NODES + 1
-    total = sum(proportional(pid) for pid in everyone)
-    assert total < 240 * MIB
+    supervisor, *bmcs = lab.processes("nometal_bmc.ipmi_supervisor")
+    assert len(bmcs) == NODES
+    assert {processes.parent(pid) for pid in bmcs} == {supervisor}
 
 
-def test_a_bmc_that_was_killed_is_back_within_two_seconds(lab: IpmiLab) -> None:
+def test_a_bmc_that_was_killed_is_back(lab: IpmiLab) -> None:
     before = lab.bmcs()
     os.kill(before[3], signal.SIGKILL)
-    started = time.monotonic()
-    assert eventually(lambda: lab.bmcs().get(3, before[3]) != before[3], 2)
-    assert lab.answers(3)
-    assert time.monotonic() - started < 2
+    wait_until("another process serves it", lambda: lab.bmcs().get(3, before[3]) != before[3])
+    wait_until("it answers", lambda: lab.answers(3))
     after = lab.bmcs()
     assert {**after, 3: before[3]} == before
 
@@ -251,43 +256,52 @@ def test_a_bmc_that_was_killed_is_back_within_two_seconds(lab: IpmiLab) -> None:
 def test_a_changed_configuration_touches_only_what_has_changed(lab: IpmiLab) -> None:
     before = lab.bmcs()
     lab.configure(range(NODES - 1), passwords={4: OTHER_PASSWORD})
-    assert eventually(lambda: len(lab.bmcs()) == NODES - 1 and lab.bmcs().get(4, before[4]) != before[4], 3)
+
+    def is_adjusted() -> bool:
+        bmcs = lab.bmcs()
+        return len(bmcs) == NODES - 1 and bmcs.get(4, before[4]) != before[4]
+
+    wait_until("one is gone and one another", is_adjusted)
     lab.tells(4, "power", "status", password=OTHER_PASSWORD)
     assert lab.ipmitool(4, "power", "status").returncode != 0
     after = lab.bmcs()
     assert {node for node in after if after[node] != before[node]} == {4}
     lab.configure(range(NODES))
-    assert eventually(lambda: len(lab.bmcs()) == NODES, 3)
+    wait_until("all are back", lambda: len(lab.bmcs()) == NODES)
 
 
 def test_bmcs_wait_for_their_address(lab: IpmiLab) -> None:
     lab.libvirtd.run(["ip", "address", "del", f"{ADDRESS}/32", "dev", "provisioning"])
-    for pid in list(lab.bmcs().values())[:2]:
+    begun, killed = len(lab.log_file.read_text()), dict(list(lab.bmcs().items())[:2])
+    for pid in killed.values():
         os.kill(pid, signal.SIGKILL)
-    time.sleep(0.7)
+
+    def wait_for_it() -> bool:
+        log = lab.log_file.read_text()[begun:]
+        return all(f"node-{node} cannot listen yet" in log for node in killed)
+
+    wait_until("those that are new wait for it", wait_for_it)
     lab.libvirtd.run(["ip", "address", "add", f"{ADDRESS}/32", "dev", "provisioning"])
-    assert eventually(lambda: len(lab.bmcs()) == NODES, 2)
+    wait_until("all are there", lambda: len(lab.bmcs()) == NODES)
 
 
 def test_nothing_outlives_those_who_started_it(lab: IpmiLab) -> None:
-    os.kill(lab.processes("nometal_bmc.ipmi_supervisor")[0], signal.SIGKILL)
-    assert eventually(lambda: not lab.bmcs(), 1)
-    assert eventually(lambda: len(lab.bmcs()) == NODES, 5)
+    supervisor, *orphans = lab.processes("nometal_bmc.ipmi_supervisor")
+    os.kill(supervisor, signal.SIGKILL)
+    wait_until("all have ended", lambda: not any(map(processes.status, orphans)))
+    wait_until("all are back", lambda: len(lab.bmcs()) == NODES)
     everyone = lab.processes("nometal_bmc.ipmi_supervisor")
     lab.stop_service(signal.SIGKILL)
-    assert eventually(lambda: not any(processes.status(pid) for pid in everyone), 2)
+    wait_until("they have ended", lambda: not any(map(processes.status, everyone)))
     lab.start_service()
-    assert eventually(lambda: len(lab.bmcs()) == NODES)
+    wait_until("all are back", lambda: len(lab.bmcs()) == NODES)
     everyone = lab.processes("nometal_bmc.ipmi_supervisor")
     lab.stop_service()
     assert not any(processes.status(pid) for pid in everyone)
 
 
-def resident(pid: int) -> int:
-    return int(processes.status(pid)["VmRSS"].split()[0])
-
-
-def proportional(pid: int) -> int:
-    """Its own memory and its share of what others use as well, in kB."""
-    [kilobytes] = re.findall(r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
-    return int(kilobytes)
+def datagrams(lab: IpmiLab) -> int:
+    """How many UDP datagrams have been sent in its network."""
+    lines = lab.libvirtd.run(["cat", "/proc/net/snmp"]).stdout.splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Udp:"))
+    return int(values[names.index("OutDatagrams")])

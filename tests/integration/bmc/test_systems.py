@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sushy
 from support import image_server, redfish_images
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from support.bmc_lab import BmcLab, Vm
@@ -69,17 +69,17 @@ def test_fault_02_a_restart_of_libvirtd_is_survived(lab: BmcLab, vm: Vm) -> None
 
 
 def test_fault_02_and_leaves_nothing_open(lab: BmcLab, vm: Vm) -> None:
-    def restart() -> int:
+    def restart() -> None:
         lab.libvirtd.restart()
         lab.connect()
         lab.get(vm.path)
         assert lab.patch(vm.path, {"Boot": {"BootSourceOverrideTarget": "None"}}).status_code == 204
-        time.sleep(0.6)  # the watch has seen it as well
-        return lab.descriptors()
 
-    restart()
-    before = restart()
-    assert [restart() for _ in range(3)][-1] <= before
+    lab.get(vm.path)
+    before = lab.descriptors()
+    for _time in range(3):
+        restart()
+    wait_until("the watch has let go of the old connections", lambda: lab.descriptors() <= before, seen=lab.descriptors)
 
 
 def test_fault_02_while_libvirtd_is_away_clients_are_told_to_come_again(lab: BmcLab, vm: Vm) -> None:
@@ -89,7 +89,6 @@ def test_fault_02_while_libvirtd_is_away_clients_are_told_to_come_again(lab: Bmc
             answers = list(threads.map(lambda _: lab.request("GET", vm.path), range(4)))
         assert {answer.status_code for answer in answers} == {503}
         assert all(answer.headers["Retry-After"] for answer in answers)
-        assert max(answer.elapsed for answer in answers) < timedelta(seconds=9)
     finally:
         lab.libvirtd.boot()
         lab.connect()
@@ -217,10 +216,12 @@ def test_fault_13_so_do_other_wrong_requests(lab: BmcLab, vm: Vm, other: Vm) -> 
 
 def test_a_body_is_understood_whatever_its_type_says(lab: BmcLab, vm: Vm) -> None:
     url = f"{lab.url}{vm.path}"
-    answer = lab.http.patch(url, data='{"Boot": {"BootSourceOverrideTarget": "Cd"}, "@odata.etag": "1"}', timeout=10)
+    answer = lab.http.patch(
+        url, data='{"Boot": {"BootSourceOverrideTarget": "Cd"}, "@odata.etag": "1"}', timeout=PATIENCE
+    )
     assert answer.status_code == 204
-    assert lab.http.patch(url, data="{", timeout=10).status_code == 400
-    assert lab.http.patch(url, data="[" * 50000, timeout=10).status_code == 400
+    assert lab.http.patch(url, data="{", timeout=PATIENCE).status_code == 400
+    assert lab.http.patch(url, data="[" * 50000, timeout=PATIENCE).status_code == 400
     answer = lab.patch(vm.path, {"Boot": {"BootSourceOverrideTarget": "None", "HttpBootUri": None}})
     assert answer.status_code == 204
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 import sushy
 from support import image_server, redfish_images
+from support.waiting import stays, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from support.bmc_lab import BmcLab, Vm
 
@@ -78,7 +78,7 @@ def test_fault_07_so_is_one_that_was_set_while_the_guest_ran(lab: BmcLab, vm: Vm
     assert shown(lab, vm) == ("Cd", "Once")
     vm.domain.reset()
     vm.waits_for(CD)
-    until(lambda: shown(lab, vm) == ("None", "Disabled"))
+    wait_until("the override is used up", lambda: shown(lab, vm) == ("None", "Disabled"))
     vm.domain.reset()
     vm.waits_for(DISK, times=2)
 
@@ -90,15 +90,15 @@ def test_an_override_that_comes_right_after_the_boot_of_another_is_for_the_next_
     vm.domain.reset()
     vm.waits_for(CD)
     override(lab, vm, "Pxe")
-    time.sleep(3)  # until the service takes the boot for settled
-    assert shown(lab, vm) == ("Pxe", "Once")
+    # The service takes the boot for settled two seconds after the last reset.
+    stays("the later override", lambda: shown(lab, vm) == ("Pxe", "Once"), 3)
 
 
 def test_fault_07_and_one_that_somebody_else_has_switched_on(lab: BmcLab, vm: Vm) -> None:
     override(lab, vm, "Cd")
     vm.domain.create()
     vm.waits_for(CD)
-    until(lambda: shown(lab, vm) == ("None", "Disabled"))
+    wait_until("the override is used up", lambda: shown(lab, vm) == ("None", "Disabled"))
 
 
 def test_one_for_all_boots_stays_until_it_is_ended(lab: BmcLab, vm: Vm) -> None:
@@ -192,10 +192,3 @@ def test_the_whole_sequence_of_an_installation(lab: BmcLab, vm: Vm) -> None:
 
 def without_notes(xml: str) -> str:
     return re.sub(r"\s*<bmc:state.*?(/>|</bmc:state>)", "", xml, flags=re.DOTALL)
-
-
-def until(true: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.05)

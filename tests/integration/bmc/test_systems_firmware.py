@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 DISK = "booted from disk: firmware"
 REFUSED = "Access Denied"
-SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def boots(lab: BmcLab, vm: Vm, text: str) -> None:
     lab.reset(vm, "ForceOff")
     response = lab.reset(vm, "On")
     assert response.status_code == 204, response.text
-    vm.waits_for(text, seconds=SECONDS)
+    vm.waits_for(text)
 
 
 def secure_boot(lab: BmcLab, vm: Vm, wanted: bool | None = None) -> tuple[Any, ...]:

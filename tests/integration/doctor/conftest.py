@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "plugins" / "modules" / "host_doctor.py"
@@ -69,24 +70,24 @@ class Answer:
 Examine = Callable[..., Answer]
 
 
+def run_doctor(setup: str = "", *, wrapper: str = "", **args: Any) -> Answer:
+    """Run the module itself on a private host that shell commands have made good or bad."""
+    arguments = json.dumps({"ANSIBLE_MODULE_ARGS": {**LAB, **args}})
+    script = f"set -e\n{PRIVATE_HOST}\n{setup}\nexec {wrapper} {sys.executable} {MODULE}"
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script],
+        input=arguments,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "playbooks" / "collections")},
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return Answer(json.loads(done.stdout))
+
+
 @pytest.fixture
 def examine() -> Examine:
-    """Run the module itself on a private host that shell commands have made good or bad."""
-
-    def run(setup: str = "", *, wrapper: str = "", **args: Any) -> Answer:
-        arguments = json.dumps({"ANSIBLE_MODULE_ARGS": {**LAB, **args}})
-        script = f"set -e\n{PRIVATE_HOST}\n{setup}\nexec {wrapper} {sys.executable} {MODULE}"
-        done = subprocess.run(
-            ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script],
-            input=arguments,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "playbooks" / "collections")},
-        )
-        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return Answer(json.loads(done.stdout))
-
-    return run
+    return run_doctor

@@ -3,20 +3,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import time
-
 from .conftest import LAB, NETWORK_UUID, Examine
 
 SOCKET = "/run/libvirt/libvirt-sock"
 BIND = f"""python3 -c '
-import socket, time
+import signal, socket
 s = socket.socket(socket.AF_UNIX)
 s.bind("{SOCKET}")
 {{then}}
 open("/run/bound", "w").close()
 {{last}}' & until [ -e /run/bound ]; do sleep 0.02; done
 """
-HUNG = BIND.format(then="s.listen(8)", last="time.sleep(60)")
+HUNG = BIND.format(then="s.listen(8)", last="signal.pause()")
 STALE = BIND.format(then="", last="")
 CLOSING = BIND.format(then="s.listen(8)", last="while True: s.accept()[0].close()")
 HIDDEN = "for p in libvirtd virtqemud; do f=$(which $p) && mount --bind /dev/null $f || true; done;"
@@ -76,8 +74,7 @@ def test_a_dead_daemon_that_left_its_socket(examine: Examine) -> None:
 
 
 def test_a_hung_daemon_does_not_hang_the_doctor(examine: Examine) -> None:
-    start = time.monotonic()
+    """It never answers: only a doctor that does not wait for it comes to an end."""
     answer = examine(HUNG)
-    assert time.monotonic() - start < 10
     assert answer["libvirt"][0] == "blocker"
     assert "hangs" in answer["libvirt"][1]

@@ -104,7 +104,7 @@ s = socket.socket({family}, socket.SOCK_{kind})
 s.bind(("{address}", {port}))
 s.listen() if "{kind}" == "STREAM" else None
 open("/run/listening", "w").close()
-time.sleep(60)' {mark} & until [ -e /run/listening ]; do sleep 0.02; done
+time.sleep(600)' {mark} & until [ -e /run/listening ]; do sleep 0.02; done
 """
 
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +18,13 @@ import yaml
 from support import modules, private_libvirtd, processes
 from support.checkout import ROOT
 from support.small_installer import API, COMPLETE, INITIALIZES, INSTALLER, MADE
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from support.private_libvirtd import PrivateLibvirtd
 
-SECONDS = 20
 PASSWORD, TOKEN, PROXY = "pAsSw0rdOfTheBmc", "t0kenOfTheRegistry", "pr0xyPassword"
 VAULTED, KUBEADMIN = "v4ultedValue", "AbCdE-fGhIj-KlMnO-pQrSt"
 AUTH = base64.b64encode(f"robot:{TOKEN}".encode()).decode()
@@ -183,7 +182,7 @@ class Host:
 
     def call_until_ended(self, **changed: Any) -> dict[str, Any]:
         answer = self.call(**changed)
-        wait_until(lambda: not self.pids("openshift-install", "runner.py"))
+        wait_until("the installer and its runner have ended", lambda: not self.pids("openshift-install", "runner.py"))
         return answer
 
     def pids(self, *names: str) -> list[int]:
@@ -193,7 +192,7 @@ class Host:
     def kill(self, name: str) -> None:
         [pid] = self.pids(name) if name == "runner.py" else set(self.pids(name)) - set(self.pids("runner.py"))
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: pid not in self.pids(name))
+        wait_until(f"{name} has ended", lambda: pid not in self.pids(name))
 
     def start_bootstrap(self) -> None:
         self.libvirtd.run(["virsh", "create", "/dev/stdin"], input=DOMAIN)
@@ -209,13 +208,6 @@ def params() -> dict[str, Any]:
         "secret_config": {"proxy": {"httpProxy": f"http://u:{VAULTED}@proxy.example.test"}},
         "environment": {"HTTP_PROXY": f"http://u:{PROXY}@proxy.example.test"},
     }
-
-
-def wait_until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def contents(directory: Path) -> dict[str, str]:
@@ -262,7 +254,7 @@ def test_it_runs_on_by_itself_and_then_nothing_changes_any_more(host: Host) -> N
     again = host.call()
     assert (again["changed"], again["decision"]) == (False, "attach")
     host.let_go()
-    wait_until(lambda: not host.pids("runner.py"))
+    wait_until("the runner has ended", lambda: not host.pids("runner.py"))
     assert (host.run["exit_code"], host.run["current"], host.run["version"]) == (0, "create cluster", "4.20.3")
     changed = {**CONFIG, "baseDomain": "other.test"}
     done = host.call(tools="/nowhere", config=changed, libvirt_uri="test:///nowhere", pull_secret=None)
@@ -280,7 +272,7 @@ def test_an_installer_whose_runner_is_killed_is_attached_to_and_judged_by_its_lo
     host.kill("runner.py")
     assert "what had started it was killed" in host.call()["why"]
     host.let_go()
-    wait_until(lambda: not host.pids("openshift-install"))
+    wait_until("the installer has ended", lambda: not host.pids("openshift-install"))
     assert host.run["ended"] is None
     assert host.call()["decision"] == "done"
 
@@ -288,10 +280,13 @@ def test_an_installer_whose_runner_is_killed_is_attached_to_and_judged_by_its_lo
 def test_a_killed_installer_is_gone_on_with_where_the_bootstrap_vm_is_at_work(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "waits": True}, "wait-for install-complete": {"log": COMPLETE}})
     host.call()
-    wait_until(lambda: "Kubernetes API" in (host.directory / "cluster/.openshift_install.log").read_text())
+    wait_until(
+        "it waits for the API",
+        lambda: "Kubernetes API" in (host.directory / "cluster/.openshift_install.log").read_text(),
+    )
     host.start_bootstrap()
     host.kill("openshift-install")
-    wait_until(lambda: not host.pids("runner.py"))
+    wait_until("the runner has ended", lambda: not host.pids("runner.py"))
     assert host.run["signal"] == signal.SIGKILL
     answer = host.call_until_ended(pull_secret=None)
     assert (answer["changed"], answer["decision"]) == (True, "resume")
@@ -366,7 +361,7 @@ def test_of_two_restarts_one_restarts(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "waits": True}})
     answers = host.call_each([{"restart": True}] * 2, at_once=True)
     assert sorted(answer.get("decision", str(answer)) for answer in answers) == ["attach", "fresh"]
-    wait_until(lambda: len(host.calls) > 3)
+    wait_until("it goes on", lambda: len(host.calls) > 3)
     assert host.calls == [*BEGINNING, *BEGINNING]
 
 
@@ -473,14 +468,14 @@ def test_of_two_plays_one_begins_it(host: Host) -> None:
     host.scenario({"create manifests": {}, "create cluster": {"waits": True}})
     answers = host.call_each([{}, {}], at_once=True)
     assert sorted(answer.get("decision", str(answer)) for answer in answers) == ["attach", "fresh"]
-    wait_until(lambda: len(host.calls) > 1)
+    wait_until("it creates the cluster", lambda: len(host.calls) > 1)
     assert host.calls == BEGINNING
 
 
 def test_one_that_does_not_listen_is_killed(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "waits": True, "stubborn": True}})
     host.call()
-    wait_until(lambda: "create cluster" in host.calls)
+    wait_until("it creates the cluster", lambda: "create cluster" in host.calls)
     stop = "run.KILLING_SECONDS = 0.2; run.stop(prepare.Place('ha'), 0.2)"
     assert host.call(check_mode=True, first=stop)["decision"] == "must_restart"
     assert host.pids("openshift-install", "runner.py") == []
@@ -518,7 +513,7 @@ def test_no_secret_is_anywhere_but_in_the_directory_of_root(host: Host) -> None:
     ansible = [str(Path(sys.executable).with_name("ansible")), *modules.HERE, "--playbook-dir", str(ROOT / "playbooks")]
     module = ["-m", "nometal.ipi.cluster_install", "--args", json.dumps(given), "--diff", "-vvv"]
     answer = host.libvirtd.run([*ansible, *module])
-    wait_until(lambda: KUBEADMIN in (host.directory / "output.log").read_text())
+    wait_until("it has printed the password", lambda: KUBEADMIN in (host.directory / "output.log").read_text())
     assert "CHANGED" in answer.stdout
     assert '"directory": "/var/lib/nometal/install/ha/cluster"' in answer.stdout
     assert '"why": "Nothing of this cluster is installed yet."' in answer.stdout

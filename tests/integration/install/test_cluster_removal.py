@@ -14,6 +14,7 @@ import pytest
 from support import bmc_lab, private_libvirtd, redfish_images
 from support.checkout import ROOT
 from support.modules import run_beside
+from support.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -378,7 +379,7 @@ def test_an_installer_that_runs_is_ended_first(host: Host) -> None:
         host.sh(f"until ! flock --nonblock {INSTALLS}/demo/lock true; do :; done")
         assert host.remove("demo", state="tidied") == []
         assert host.remove("demo")[:2] == ["stop installer", "undefine demo-x7k2p-bootstrap"]
-        installer.wait(10)
+        installer.wait(PATIENCE)
 
 
 def test_what_an_installer_makes_until_it_has_ended_goes_as_well(host: Host) -> None:
@@ -391,7 +392,7 @@ def test_what_an_installer_makes_until_it_has_ended_goes_as_well(host: Host) -> 
         host.sh(f"until [ -e {lock} ] && ! flock --nonblock {lock} true; do :; done")
         assert host.call(lab="demo", check_mode=True)["vms"] == []
         answer = host.call(lab="demo")
-        assert installer.wait(10) == 0
+        assert installer.wait(PATIENCE) == 0
     assert answer["steps"][:2] == ["stop installer", "undefine demo-x7k2p-bootstrap"]
     assert answer["vms"] == ["demo-x7k2p-bootstrap"]
     assert host.everything() == before

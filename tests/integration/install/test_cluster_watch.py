@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import private_libvirtd
 from support.checkout import ROOT
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +50,7 @@ NODES = [
     for name in ("control-plane-0", "control-plane-1")
 ]
 API = "https://api.demo.lab.example.test:6443"
-PATIENCE = 0.003
-SECONDS = 30
+IMPATIENCE = 0.003
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def installer(libvirtd: PrivateLibvirtd) -> Iterator[Installer]:
     inside(libvirtd, "cluster/.openshift_install.log").write_text(entry)
     holder = libvirtd.command(["flock", "--no-fork", f"{DIRECTORY}/lock", "sleep", "600"])
     with subprocess.Popen(holder) as process:
-        wait_until(lambda: inside(libvirtd, "lock").exists() and is_held(libvirtd))
+        wait_until("it holds its lock", lambda: inside(libvirtd, "lock").exists() and is_held(libvirtd))
         yield Installer(started, process)
         process.terminate()
 
@@ -101,16 +101,9 @@ def switch_on(libvirtd: PrivateLibvirtd, name: str, nic: str = "") -> None:
     libvirtd.run(["virsh", "--connect", "qemu:///system", "create", "/dev/stdin"], input=xml)
 
 
-def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @contextmanager
 def watching(libvirtd: PrivateLibvirtd) -> Iterator[subprocess.Popen[str]]:
-    given = {"lab": "demo", "nodes": NODES, "patience": PATIENCE, "bmc_home": HOME, "vips": {"api": ["127.0.0.1"]}}
+    given = {"lab": "demo", "nodes": NODES, "patience": IMPATIENCE, "bmc_home": HOME, "vips": {"api": ["127.0.0.1"]}}
     environment = ["env", f"PYTHONPATH={ROOT}/playbooks/collections", sys.executable, "-c", MODULE]
     command = libvirtd.command(environment)
     with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -125,7 +118,7 @@ def watching(libvirtd: PrivateLibvirtd) -> Iterator[subprocess.Popen[str]]:
 
 
 def result_of(watch: subprocess.Popen[str]) -> dict[str, Any]:
-    return json.loads(watch.communicate(timeout=SECONDS)[0])
+    return json.loads(watch.communicate(timeout=PATIENCE)[0])
 
 
 def told(libvirtd: PrivateLibvirtd) -> list[dict[str, Any]]:
@@ -135,8 +128,11 @@ def told(libvirtd: PrivateLibvirtd) -> list[dict[str, Any]]:
     return []
 
 
-def has_told(libvirtd: PrivateLibvirtd, who: str, words: str) -> bool:
-    return any(event["who"] == who and words in event["state"] for event in told(libvirtd))
+def wait_until_told(libvirtd: PrivateLibvirtd, who: str, words: str) -> None:
+    def has_told() -> bool:
+        return any(event["who"] == who and words in event["state"] for event in told(libvirtd))
+
+    wait_until(f"{who} {words}", has_told, seen=lambda: told(libvirtd))
 
 
 @contextmanager
@@ -159,15 +155,15 @@ def test_a_node_that_hangs_is_reset_once_and_only_that(libvirtd: PrivateLibvirtd
     speaks.write_text("Linux\n")
     os.utime(speaks, (time.time() + 5, time.time() + 5))
     with resets(libvirtd) as seen, watching(libvirtd) as first:
-        wait_until(lambda: has_told(libvirtd, "control-plane-0", "was reset"))
-        wait_until(lambda: has_told(libvirtd, "bootstrap", "has no address"))
-        wait_until(lambda: seen)
+        wait_until_told(libvirtd, "control-plane-0", "was reset")
+        wait_until_told(libvirtd, "bootstrap", "has no address")
+        wait_until("the reset is seen", lambda: seen)
         libvirtd.path(EVENTS).unlink()  # what comes now is the second's
         with watching(libvirtd) as second:
             handed_over = result_of(first)
             before = len(seen)
-            wait_until(lambda: has_told(libvirtd, "control-plane-0", "has said nothing"))
-            wait_until(lambda: has_told(libvirtd, "BMC", "has no BMCs on this host"))
+            wait_until_told(libvirtd, "control-plane-0", "has said nothing")
+            wait_until_told(libvirtd, "BMC", "has no BMCs on this host")
             installer.end()
             result = result_of(second)
             assert len(seen) == before
@@ -186,7 +182,7 @@ def test_a_node_that_hangs_is_reset_once_and_only_that(libvirtd: PrivateLibvirtd
 
 def test_another_run_may_reset_it_again(libvirtd: PrivateLibvirtd, installer: Installer) -> None:
     with watching(libvirtd) as watch:
-        wait_until(lambda: has_told(libvirtd, "control-plane-0", "was reset"))
+        wait_until_told(libvirtd, "control-plane-0", "was reset")
         installer.end()
         result = result_of(watch)
     assert (result["changed"], result["power_cycled"]) == (True, ["control-plane-0"])

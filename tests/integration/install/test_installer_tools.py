@@ -9,7 +9,6 @@ import shutil
 import ssl
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from support import tools_mirror
 from support.checkout import ROOT
 from support.tools_mirror import MACHINE, REPOSITORY, Mirror, Server, digest_of
+from support.waiting import PATIENCE, wait_until
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
@@ -103,10 +103,8 @@ def beside(path: Path, source: Path | str, **changed: Any) -> Iterator[subproces
 
 
 def wait_for_part(path: Path, size: int) -> None:
-    deadline = time.monotonic() + 20
-    while not any(part.stat().st_size >= size for part in path.glob("unfinished-ocp-4.20.3/*.part")):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    parts = "unfinished-ocp-4.20.3/*.part"
+    wait_until("so much is there", lambda: any(part.stat().st_size >= size for part in path.glob(parts)))
 
 
 def said(program: str) -> str:
@@ -446,7 +444,7 @@ def test_fips(path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_two_at_once(path: Path, server: Server) -> None:
     with beside(path, server.url) as one, beside(path, server.url) as other:
-        results = [json.loads(process.communicate(timeout=20)[0]) for process in (one, other)]
+        results = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in (one, other)]
     assert [result["version"] for result in results] == ["4.20.3", "4.20.3"]
     assert (len(server.asked_for(CLIENT)), len(server.asked_for(INSTALLER))) == (1, 1)
     assert kept(path) == ["ocp-4.20.3"]
@@ -455,19 +453,19 @@ def test_two_at_once(path: Path, server: Server) -> None:
 def test_a_killed_run_is_gone_on_with_and_removal_waits_for_a_running_one(path: Path, server: Server) -> None:
     server.stall = [100_000]
     with beside(path, server.url) as killed:
-        assert server.stalled.wait(20)
+        assert server.stalled.wait(PATIENCE)
         wait_for_part(path, 100_000)
     assert run(path, server.url, check_mode=True)["steps"] == GET
     server.requests.clear()
     server.stalled.clear()
     server.stall = [50_000]
     with beside(path, server.url, events=str(path.parent / "events")) as slow:
-        assert server.stalled.wait(20)
+        assert server.stalled.wait(PATIENCE)
         with beside(path, "", state="absent") as removal:
             with pytest.raises(subprocess.TimeoutExpired):
                 removal.wait(0.5)
             slow.kill()
-            assert json.loads(removal.communicate(timeout=20)[0])["steps"] == REMOVE
+            assert json.loads(removal.communicate(timeout=PATIENCE)[0])["steps"] == REMOVE
     assert killed.returncode == -9
     assert [request.start for request in server.asked_for(CLIENT)] == [100_000]
     assert not path.exists()

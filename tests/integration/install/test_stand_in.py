@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import tarfile
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from support import bmc_lab, private_libvirtd, stand_in_mirror
 from support.stand_in_bench import AUTH, POOLS, Bench, send
+from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ def test_a_stopped_installation_is_taken_up_again_and_can_fail_at_each_stage(ben
     with bench.started("create", "cluster") as running:
         bench.waits_for("Still waiting for the Kubernetes API: Get")
         send(running, signal.SIGINT)
-        assert running.wait(timeout=20) == 8
+        assert running.wait(PATIENCE) == 8
     name = f"{bench.infra_id()}-bootstrap"
     assert name in bench.virsh("list", "--name")
     assert bench.virsh("pool-list", "--name") == [name]
@@ -132,14 +132,13 @@ def test_a_stopped_installation_is_taken_up_again_and_can_fail_at_each_stage(ben
         bench.play(fail={"stage": stage, "message": "it is told to"})
         failed = bench.run("wait-for", "bootstrap-complete")
         assert (failed.returncode, "Bootstrap failed to complete: it is told to" in failed.stderr) == (5, True), stage
-    while not bench.oc("bmh", "control-plane-1")["status"]["errorType"]:
-        time.sleep(0.05)
+    wait_until("its error is shown", lambda: bench.oc("bmh", "control-plane-1")["status"]["errorType"])
     bench.play(hang={"stage": "control plane", "host": "control-plane-1"}, fail="etcd")
     with bench.started("wait-for", "bootstrap-complete") as running:
         bench.waits_for("  baremetalhost: control-plane-2: provisioned")
         assert "  baremetalhost: control-plane-1: preparing" not in bench.log()
         bench.libvirtd.run(["virsh", "reset", "node-1"])
-        assert running.wait(timeout=30) == 5
+        assert running.wait(PATIENCE) == 5
     assert re.search("  baremetalhost: control-plane-[0-2]: inspection error: it is told to", bench.log())
     assert "must provide bootstrap host address" in bench.run("gather", "bootstrap").stderr
     assert bench.run("gather", "bootstrap", "--bootstrap=192.168.77.9", "--master=192.168.77.20").returncode == 0

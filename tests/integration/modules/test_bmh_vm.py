@@ -19,6 +19,7 @@ import pytest
 from support import private_libvirtd
 from support.checkout import ROOT
 from support.modules import run_beside
+from support.waiting import stays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -580,8 +581,8 @@ def test_a_vm_is_of_the_type_that_really_runs() -> None:
         made = domain(libvirtd, 2)
         made.create()
         assert ("type='qemu'" in made.XMLDesc()) == bool(explicit.get("failed"))
-        time.sleep(0.5)  # where KVM hangs or crashes, it does so at once
-        assert made.state()[0] == libvirt.VIR_DOMAIN_RUNNING
+        # Where KVM hangs or crashes, it does so at once.
+        stays("it runs", lambda: made.state()[0] == libvirt.VIR_DOMAIN_RUNNING, 0.5)
 
 
 @pytest.mark.parametrize(("victim", "rounds"), [("module", 3), ("libvirtd", 2)])

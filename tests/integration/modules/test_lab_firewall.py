@@ -193,7 +193,7 @@ class World:
         """What the lab needs gets through."""
         wanted = [("tcp", DEMO, BMC), ("udp", DEMO, NTP), ("tcp", DEMO, DNS), ("tcp", DEMO_V6, BMC)]
         through = [("tcp", NODE_2, WEB), ("tcp", NEIGHBOUR, WEB)]
-        assert self.node.reaches(*wanted, *through, patience=5) == {*wanted, *through}
+        assert self.node.reaches(*wanted, *through, patience=60) == {*wanted, *through}
         assert self.node.run(sys.executable, "-c", DISCOVER, "7").startswith("192.168.126.1")
         self.node.run("ping", "-c1", "-W2", DEMO)
         self.node.run("ping", "-c1", "-W2", DEMO_V6)
@@ -464,8 +464,8 @@ def test_a_plain_bridge_that_the_host_uses_itself(world: World) -> None:
         world.firewall(LAB)
         for calls in ("1", "0"):
             world.sh(f"sysctl -q net.bridge.bridge-nf-call-iptables={calls}")
-            assert world.house.reaches(("tcp", OWN_NEIGHBOUR, WEB), patience=5)
-            assert world.node.reaches(("tcp", NEIGHBOUR, WEB), patience=5)
+            assert world.house.reaches(("tcp", OWN_NEIGHBOUR, WEB), patience=60)
+            assert world.node.reaches(("tcp", NEIGHBOUR, WEB), patience=60)
             assert not world.node.reaches(("tcp", OWN, BMC))
         world.sh("sysctl -q net.bridge.bridge-nf-call-iptables=1")
         world.firewall({"owner": "demo", "state": "absent"})
@@ -519,7 +519,7 @@ def test_two_labs(world: World) -> None:
         world.firewall(LAB)
         alone = world.rules()
         world.firewall(LAB_2)
-        assert world.other_node.reaches(("tcp", OTHER, BMC), ("udp", OTHER, NTP), ("tcp", NEIGHBOUR, WEB), patience=5)
+        assert world.other_node.reaches(("tcp", OTHER, BMC), ("udp", OTHER, NTP), ("tcp", NEIGHBOUR, WEB), patience=60)
         world.assert_open()
         world.assert_closed()
         world.firewall({"owner": "other", "state": "absent"})

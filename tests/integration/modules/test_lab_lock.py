@@ -16,6 +16,7 @@ import pytest
 import yaml
 from support import lab_host
 from support.checkout import ROOT
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,7 +102,7 @@ def connection(host: LabHost, socket: Path) -> Iterator[None]:
     """What ssh would start for the container, which cannot enter the lab host by itself."""
     options = ["-F", str(host.ssh_config()), "-o", "ControlMaster=yes", "-o", f"ControlPath={socket}"]
     with subprocess.Popen(["ssh", *options, "-N", host.name]) as ssh:
-        host.wait_until("ssh is connected", socket.exists)
+        wait_until("ssh is connected", socket.exists)
         yield
         ssh.terminate()
 
@@ -163,7 +164,7 @@ def test_of_a_run_on_another_controller_the_connection_tells(host: LabHost, play
         assert "Another run has lab demo" in quick(playbooks).stdout
         session = json.loads(host.read(RECORD))["connection"]["pid"]
         os.killpg(first.pid, signal.SIGKILL)
-    host.wait_until("the connection is gone", lambda: host.run(f"kill -0 {session}", check=False).returncode != 0)
+    wait_until("the connection is gone", lambda: host.run(f"kill -0 {session}", check=False).returncode != 0)
     foreseen = quick(playbooks, "--check")
     assert "outcome: waiting" in foreseen.stdout  # it may come back
     host.run(["/usr/bin/python3", "-c", OVERDUE, RECORD])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import checkout, lab_host
 from support.modules import run_on
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +82,7 @@ def test_what_link_managers_did_to_it_without_their_files_is_repaired_in_one_run
     host: LabHost, inventory: Path
 ) -> None:
     host.run(f"rm {NM_FILE} {NETWORKD_FILE} && nmcli general reload conf && networkctl reload")
-    host.wait_until("they have laid hands on it", lambda: managed(host) >= {"nmn-demo", "nmb-demo"})
+    wait_until("they have laid hands on it", lambda: managed(host) >= {"nmn-demo", "nmb-demo"})
     steps = veth_pair(inventory)["steps"]
     assert {f"write {NM_FILE}", f"write {NETWORKD_FILE}"} <= set(steps)
     assert not managed(host) & OURS
@@ -105,7 +106,7 @@ def test_it_is_back_without_ansible_after(host: LabHost, inventory: Path, event:
         host.kill()
     else:
         host.run(event)
-    host.wait_until("the pair is back", lambda: is_well(host))
+    wait_until("the pair is back", lambda: is_well(host))
     assert not managed(host) & OURS
     assert not veth_pair(inventory)["changed"]
 

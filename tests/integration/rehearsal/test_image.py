@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import lab_host, modules, rehearsal_image
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,7 @@ def image(host: LabHost) -> dict[str, Any]:
     assert not (host.root / "var/cache/nometal").exists()
     with ThreadPoolExecutor() as beside:
         building = beside.submit(rehearsal_image.build_in, host, given())
-        host.wait_until("it builds", lambda: any(host.root.glob(f"{rehearsal_image.IN_HOST}/building-*/scratch/*/*")))
+        wait_until("it builds", lambda: any(host.root.glob(f"{rehearsal_image.IN_HOST}/building-*/scratch/*/*")))
         host.run(["pkill", "-KILL", "-f", rehearsal_image.IN_HOST])
         assert "ended with 137" in str(building.exception())
     [mark, unfinished] = kept(host)

@@ -27,7 +27,7 @@ from support.stand_in.world import World
 
 COMMAND = "stand-in-cluster"
 LOOK_SECONDS = 0.2
-READY_SECONDS = 30
+READY_SECONDS = 120
 
 
 def start(lab: Lab, ca: pki.Pair, *, media_by_tls: bool) -> None:

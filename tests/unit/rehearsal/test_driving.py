@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from support.waiting import PATIENCE
 
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent import driving
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.driving import Driver
@@ -101,7 +102,7 @@ def test_nodes_that_are_up_do_not_wait_for_one_that_was_given_up(monkeypatch: py
     other = threading.Thread(target=reports.gather, args=[SECOND], daemon=True)
     other.start()
     play(monkeypatch, Bmc(answers=[NotNow("timed out")] * 2), reports)
-    other.join(timeout=5)
+    other.join(PATIENCE)
     assert not other.is_alive()
 
 
@@ -115,5 +116,5 @@ def test_a_node_stays_on_until_others_have_looked_for_it(monkeypatch: pytest.Mon
     driver.join(timeout=0.2)
     assert "boot_from_disk" not in bmc.asked
     reports.add(SECOND, "seen", {})
-    driver.join(timeout=5)
+    driver.join(PATIENCE)
     assert "boot_from_disk" in bmc.asked
