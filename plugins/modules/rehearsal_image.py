@@ -29,7 +29,7 @@ options:
     default: /var/cache/nometal/rehearsal
   sources:
     description:
-      - The files of the Python package C(agent), text by name. C(__main__.py) is run. Required with O(state=present).
+      - The files of the Python package C(agent), text by name. C(main.py) is run. Required with O(state=present).
     type: dict
   packages:
     description: Names of packages that hold what the host may lack. Required with O(state=present).
