@@ -102,11 +102,13 @@ EXAMPLES = r"""
 - name: Have a user as whom the services run
   ansible.builtin.user:
     name: nometal-bmc
-    groups: [libvirt]
+    comment: BMCs of nometal.ipi
     system: true
-    home: /nonexistent
+    home: /var/lib/nometal/bmc
     create_home: false
     shell: /usr/sbin/nologin
+    groups: libvirt
+    append: true
 
 - name: Give the VMs of the model their BMCs
   nometal.ipi.redfish_emulator:
