@@ -10,6 +10,8 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 ROLES = ROOT / "roles"
+# What the playbooks hand to the roles, so that it is known to work.
+STAGES = yaml.safe_load((ROOT / "playbooks" / "vars" / "stages.yml").read_text(encoding="utf-8"))
 
 
 def readme(role: Path) -> str:
@@ -23,7 +25,8 @@ def readme(role: Path) -> str:
 def _entry_point(role: str, name: str, spec: dict[str, Any]) -> list[str]:
     call = ["- ansible.builtin.import_role:", f"    name: nometal.ipi.{role}"]
     call += [] if name == "main" else [f"    tasks_from: {name}"]
-    call += ["  vars:", *(f"    {option}: ..." for option, about in spec["options"].items() if about.get("required"))]
+    given = [option for option, about in spec["options"].items() if about.get("required") or option in STAGES]
+    call += ["  vars:", *(f'    {option}: "{STAGES[option]}"' for option in given)]
     return [
         f"## {name}: {spec['short_description'][0].lower()}{spec['short_description'][1:]}",
         "",

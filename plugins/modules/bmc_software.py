@@ -54,7 +54,9 @@ EXAMPLES = r"""
 - name: Install the software of the BMC services
   nometal.ipi.bmc_software:
     requirements: "{{ lookup('ansible.builtin.file', 'requirements.txt') }}"
-    sources: "{{ dict(names | zip(texts)) }}"
+    sources: "{{ dict(files | map('basename') | zip(query('ansible.builtin.file', *files, rstrip=false))) }}"
+  vars:
+    files: "{{ query('ansible.builtin.fileglob', 'nometal_bmc/*.py') | sort }}"
 
 - name: Remove it
   nometal.ipi.bmc_software:

@@ -61,9 +61,9 @@ EXAMPLES = r"""
 - name: Start a job that tells its steps
   ansible.builtin.shell: |
     exec >/run/demo.jsonl
-    echo '{"at": 0, "who": "host", "state": "makes the disks"}'; sleep 30
-    echo '{"at": 30, "who": "worker-0", "state": "boots from its medium", "part": 0.5}'; sleep 30
-    echo '{"at": 60, "who": "worker-1", "state": "does not answer", "trouble": true}'
+    echo '{"at": 0, "who": "host", "state": "makes the disks"}'; sleep 3
+    echo '{"at": 3, "who": "worker-0", "state": "boots from its medium", "part": 0.5}'; sleep 3
+    echo '{"at": 6, "who": "worker-1", "state": "does not answer", "trouble": true}'
   async: 900
   poll: 0
   register: demo_job

@@ -337,11 +337,26 @@ EXAMPLES = r"""
       wildcards:
         - {domain: apps.demo.lab.example.test, ip: 192.168.126.6}
 
-- name: Make the networks of the model, one of its entries each, and restart them if need be
-  nometal.ipi.libvirt_bridge_net: "{{ network | combine({'owner': lab.name, 'restart': 'allowed'}) }}"
-
-- name: Make the lab's only network, and remove those that it had before
-  nometal.ipi.libvirt_bridge_net: "{{ network | combine({'owner': lab.name, 'exclusive': true}) }}"
+- name: Make the networks of the model, and remove those that the lab had before
+  nometal.ipi.libvirt_bridge_net:
+    name: "{{ network.name }}"
+    owner: "{{ lab.name }}"
+    uuid: "{{ network.uuid }}"
+    bridge: "{{ network.bridge }}"
+    forward: "{{ network.forward }}"
+    mtu: "{{ network.mtu }}"
+    domain: "{{ network.domain }}"
+    addresses: "{{ network.addresses }}"
+    dhcp: "{{ network.dhcp }}"
+    dns: "{{ network.dns }}"
+    ntp_servers: "{{ network.ntp_servers }}"
+    exclusive: true
+    keep: "{{ lab.networks | map(attribute='name') | list }}"
+    restart: allowed
+  loop: "{{ lab.networks }}"
+  loop_control:
+    loop_var: network
+    label: "{{ network.name }}"
 
 - name: Remove one network of the lab
   nometal.ipi.libvirt_bridge_net:

@@ -99,17 +99,32 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Give two VMs their BMCs
+- name: Have a user as whom the services run
+  ansible.builtin.user:
+    name: nometal-bmc
+    comment: BMCs of nometal.ipi
+    system: true
+    home: /var/lib/nometal/bmc
+    create_home: false
+    shell: /usr/sbin/nologin
+    groups: libvirt
+    append: true
+
+- name: Give the VMs of the model their BMCs
   nometal.ipi.redfish_emulator:
-    lab: demo
+    lab: "{{ lab.name }}"
+    listen: "{{ lab.bmc.endpoints }}"
+    nodes: "{{ lab.nodes }}"
+
+- name: Give one VM its BMC
+  nometal.ipi.redfish_emulator:
+    lab: single
     listen:
-      - address: 192.168.126.1
+      - address: 192.168.127.1
         port: 8000
     nodes:
-      - vm_name: demo-control-plane-0
-        uuid: 3f0b7c52-91d4-4c1e-a6f8-2d9e5b7a1c40
-      - vm_name: demo-worker-0
-        uuid: c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
+      - vm_name: single-worker-0
+        uuid: 7e2f9a14-3c5b-4d80-a6e1-58c0d94b7f23
 
 - name: Take them away
   nometal.ipi.redfish_emulator:

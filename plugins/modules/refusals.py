@@ -52,6 +52,7 @@ attributes:
 """
 
 EXAMPLES = r"""
+# In a role, which asks its own tasks.
 - name: Ask what the VMs' stage would refuse
   nometal.ipi.refusals:
     stage: nodes
@@ -64,7 +65,7 @@ EXAMPLES = r"""
     ask:
       nometal.ipi.storage_pool:
         name: nometal-demo
-        uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
+        uuid: 1ca7a10e-4f5b-5680-a8a8-317039a90d6e
         path: /srv/labs/demo
     stop: true
 """

@@ -29,7 +29,7 @@ options:
     default: /var/cache/nometal/rehearsal
   sources:
     description:
-      - The files of the Python package C(agent), text by name. C(__main__.py) is run. Required with O(state=present).
+      - The files of the Python package C(agent), text by name. C(main.py) is run. Required with O(state=present).
     type: dict
   packages:
     description: Names of packages that hold what the host may lack. Required with O(state=present).
@@ -79,13 +79,15 @@ options:
 EXAMPLES = r"""
 - name: Make the image
   nometal.ipi.rehearsal_image:
-    sources: "{{ dict(names | zip(texts)) }}"
+    sources: "{{ dict(files | map('basename') | zip(query('ansible.builtin.file', *files, rstrip=false))) }}"
     packages:
       kernel: [linux-image-cloud-amd64, linux-image-amd64]
       bios: [grub-pc-bin, grub-common]
       signed: [shim-signed, grub-efi-amd64-signed]
       unsigned: [grub-efi-amd64-bin]
       network: [ipmitool]
+  vars:
+    files: "{{ query('ansible.builtin.fileglob', 'agent/*.py') | sort }}"
   register: image
 
 - name: Remove it

@@ -56,13 +56,13 @@ EXAMPLES = r"""
 - name: Make the storage pool of the lab
   nometal.ipi.storage_pool:
     name: nometal-demo
-    uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
+    uuid: 1ca7a10e-4f5b-5680-a8a8-317039a90d6e
     path: /var/lib/libvirt/images/nometal-demo
 
 - name: Remove it with the disks of the lab
   nometal.ipi.storage_pool:
     name: nometal-demo
-    uuid: 0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70
+    uuid: 1ca7a10e-4f5b-5680-a8a8-317039a90d6e
     path: /var/lib/libvirt/images/nometal-demo
     owner: demo
     state: absent

@@ -31,7 +31,7 @@ INIT = f"""\
 import sys
 sys.path[0] = "{HOME}"
 import runpy
-runpy.run_module("{PACKAGE}", run_name="__main__", alter_sys=True)
+runpy.run_module("{PACKAGE}.main", run_name="__main__", alter_sys=True)
 """
 # What Python itself and its C code load by name.
 BY_NAME = (

@@ -39,7 +39,7 @@ PREFIX = "image-"
 WITH_NETWORK_BOOT = "-network"
 DIGITS = 12
 SOURCE_NAME = r"([A-Za-z_]\w*/)*[A-Za-z_]\w*\.py"
-START = "__main__.py"
+START = "main.py"
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ WORDS = """
 TOLD = "agent:"
 PROGRAMS = [("/extras/ipmitool", "-V"), ("/extras/dnsmasq", "--version")]
 """
-SOURCES = {"__init__.py": "", "__main__.py": AGENT, "words.py": WORDS}
+SOURCES = {"__init__.py": "", "main.py": AGENT, "words.py": WORDS}
 BUILD = ["build image"]
 MARK = ".nometal-rehearsal"
 OVMF = Path("/usr/share/OVMF")

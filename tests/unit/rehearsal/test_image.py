@@ -30,7 +30,7 @@ from ansible_collections.nometal.ipi.plugins.modules import rehearsal_image
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SOURCES = {"__init__.py": "", "__main__.py": "import json\n"}
+SOURCES = {"__init__.py": "", "main.py": "import json\n"}
 PACKAGES: dict[str, list[str]] = {kind: [] for kind in rehearsal_image.KINDS}
 RECIPE = Recipe(Path("/images"), SOURCES, PACKAGES, network_boot=False)
 NOW = Image("image-1")
@@ -72,7 +72,7 @@ def test_strange_sources_are_refused(name: str) -> None:
 
 
 def test_missing_sources_are_refused() -> None:
-    for sources, missing in (({"__init__.py": ""}, "__main__.py"), ({**SOURCES, "sub/x.py": ""}, "sub/__init__.py")):
+    for sources, missing in (({"__init__.py": ""}, "main.py"), ({**SOURCES, "sub/x.py": ""}, "sub/__init__.py")):
         with pytest.raises(OperatorError, match=f"sources: {missing} is missing"):
             replace(RECIPE, sources=sources).refuse_bad_sources()
 
@@ -241,11 +241,11 @@ def test_signed_loaders_are_found_where_distributions_have_them(
 
 def test_python_is_compiled_and_the_agent_keeps_its_text(tmp_path: Path) -> None:
     tree = Tree()
-    sources = {**SOURCES, "sub/__init__.py": "", "sub/one.py": "from .. import __main__\n"}
+    sources = {**SOURCES, "sub/__init__.py": "", "sub/one.py": "from .. import main\n"}
     image_python.put_python(tree, sources, tmp_path)
     found = dict(entries(tree.archive()))
-    assert {"init", "usr/bin/python3", "rehearsal/agent/__main__.pyc", "rehearsal/agent/sub/one.pyc"} <= {*found}
-    assert found["rehearsal/sources/agent/__main__.py"][3] == b"import json\n"
+    assert {"init", "usr/bin/python3", "rehearsal/agent/main.pyc", "rehearsal/agent/sub/one.pyc"} <= {*found}
+    assert found["rehearsal/sources/agent/main.py"][3] == b"import json\n"
     assert any(name.endswith("/json/decoder.pyc") for name in found)
     assert [name for name in found if name.endswith(".py") and not name.startswith("rehearsal/sources/")] == []
 
@@ -256,7 +256,7 @@ def test_python_is_compiled_and_the_agent_keeps_its_text(tmp_path: Path) -> None
 )
 def test_an_agent_that_cannot_run_is_refused(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=said):
-        image_python.put_python(Tree(), {**SOURCES, "__main__.py": text}, tmp_path)
+        image_python.put_python(Tree(), {**SOURCES, "main.py": text}, tmp_path)
 
 
 class Programs:
