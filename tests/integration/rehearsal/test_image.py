@@ -76,7 +76,7 @@ BOOTS = [
     ("bios", "boot.ipxe", ""),
     ("secure", "uefi.efi", ""),
 ]
-BOOT_SECONDS = 90
+BOOT_SECONDS = 400
 
 
 def given(**changed: Any) -> dict[str, Any]:
