@@ -230,8 +230,9 @@ class HostKind:
         forwards = host.read("/proc/sys/net/ipv4/ip_forward")
         stranger.use_libvirt(host, network="default" if self.neighbour == "no VM" else "")
         host.run(f"sysctl -qw net.ipv4.ip_forward={forwards}")
-        if self.firewall == "firewalld":
-            host.run(RELOAD[self.firewall])  # until then, it knows a zone for the bridge that was there for a moment
+        if self.firewall == "firewalld" and self.neighbour == "no VM":
+            # It knows a zone for the bridge that was there for a moment, until its rules are loaded again.
+            host.run("firewall-cmd --quiet --zone=libvirt --remove-interface=virbr0")
 
 
 FACTORS = {
