@@ -141,6 +141,7 @@ DNS={ROUTER}
 LinkLocalAddressing=no
 IPv6AcceptRA=no
 END
+ip address flush dev host0  # as after a boot: it does not take over what has another flag
 systemctl enable --quiet --now systemd-networkd
 /usr/lib/systemd/systemd-networkd-wait-online --interface=host0 --timeout=120
 """
