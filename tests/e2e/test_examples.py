@@ -142,6 +142,12 @@ def twice(name: str, tasks: list[Task]) -> list[Task]:
     return [AWAY, *given, BACK] if name == "libvirt_leftovers" and given else given
 
 
+CONFIGURED = {
+    "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "playbooks/collections"),
+    "ANSIBLE_SSH_CONTROL_PATH_DIR": str(Path.home() / ".ansible/cp"),  # the path of a socket must not be long
+}
+
+
 def play(tasks: list[Task]) -> dict[str, Any]:
     return {"hosts": "hypervisors", "become": True, "gather_facts": False, "vars": variables(), "tasks": tasks}
 
@@ -153,7 +159,7 @@ def run(host: LabHost, below: Path, plays: list[Any], *arguments: str) -> str:
     done = subprocess.run(
         [program, playbook, "-i", checkout.inventory(host, below, name="demo"), *arguments],
         cwd=ROOT,
-        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "playbooks/collections"), "HOME": str(below)},
+        env={**os.environ, **CONFIGURED, "HOME": str(below)},
         check=False,
         text=True,
         stdout=subprocess.PIPE,
