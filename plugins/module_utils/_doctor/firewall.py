@@ -11,7 +11,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter im
 
 from .host import output_of, program, text_if_there
 from .needs import Needs
-from .verdict import Verdict, ok, warning
+from .verdict import Verdict, listed, ok, warning
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,5 @@ def judge_packet_filter(found: PacketFilter, _needs: Needs) -> Verdict:
     return ok("nothing refuses the lab's packets" if found.rules else "no rules, or none that can be read yet")
 
 
-def _listed(rules: list[Rule], most: int = 3) -> str:
-    rest = f" and {len(rules) - most} more" if len(rules) > most else ""
-    return ", ".join(map(str, rules[:most])) + rest
+def _listed(rules: list[Rule]) -> str:
+    return listed(rules, 3, ", ")

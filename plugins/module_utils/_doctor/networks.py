@@ -20,7 +20,7 @@ from . import libvirt_files
 from .host import names_in, text_if_there
 from .libvirt_files import LibvirtNetwork, LibvirtObject
 from .needs import Needs, Subnet
-from .verdict import Verdict, blocker, ok, warning
+from .verdict import Verdict, blocker, listed, ok, warning
 
 LINKS = Path("/sys/class/net")
 MARK = "nometal.ipi"  # the alias of bridges that veth_pair has made
@@ -89,9 +89,8 @@ def _shadowed_routes(wanted: list[Subnet], found: list[Route]) -> list[str]:
     ]
 
 
-def _listed(findings: list[str], most: int = 4) -> str:
-    rest = f" and {len(findings) - most} more" if len(findings) > most else ""
-    return "; ".join(findings[:most]) + rest
+def _listed(findings: list[str]) -> str:
+    return listed(findings, 4)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_director
 from . import libvirt_files
 from .host import GIB, gib, names_in, nearest_existing
 from .needs import Needs
-from .verdict import Verdict, blocker, ok, warning
+from .verdict import Verdict, blocker, listed, ok, warning
 
 INSTALLER_IMAGES = "/var/lib/libvirt/openshift-images"  # hard-coded in the installer
 # The bootstrap VM's image and overlay: what it surely writes, and what it may grow to.
@@ -51,11 +51,10 @@ class FoundDirectory:
 
 def measure_pool_directory(needs: Needs) -> FoundDirectory:
     path = Path(needs.pool_path)
-    kind = _kind_of(path)
     contents = PoolDirectory(str(path), needs.pool.name, needs.pool.uuid).contents()
     return FoundDirectory(
-        kind=kind,
-        entries=tuple(entry.name for entry in contents) if kind == DIRECTORY else (),
+        kind=_kind_of(path),
+        entries=tuple(entry.name for entry in contents),
         pools=tuple(thing.uuid for thing in libvirt_files.objects() if thing.kind == "pool"),
         leads_to=str(path.resolve()),
     )
@@ -82,9 +81,8 @@ def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Verdict:
         what = "a symbolic link" if found.kind == LINK else "no directory"
         return blocker(f"{path} is {what}", f"Remove it, {elsewhere}")
     if found.entries:
-        more = f" and {len(found.entries) - MOST_NAMED} more" if len(found.entries) > MOST_NAMED else ""
-        named = ", ".join(found.entries[:MOST_NAMED])
-        return blocker(f"{path} holds what is not this lab's: {named}{more}", f"Empty it, {elsewhere}")
+        named = listed(found.entries, MOST_NAMED, ", ")
+        return blocker(f"{path} holds what is not this lab's: {named}", f"Empty it, {elsewhere}")
     return ok(f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}")
 
 

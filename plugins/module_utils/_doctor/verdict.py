@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 OK = "ok"
 WARNING = "warning"
@@ -29,6 +33,12 @@ def warning(measured: str, advice: str) -> Verdict:
 
 def blocker(measured: str, advice: str) -> Verdict:
     return Verdict(BLOCKER, measured, advice)
+
+
+def listed(findings: Sequence[object], most: int, separator: str = "; ") -> str:
+    """The first of them, and how many more there are."""
+    rest = f" and {len(findings) - most} more" if len(findings) > most else ""
+    return separator.join(map(str, findings[:most])) + rest
 
 
 def blocker_if(blocks: bool, measured: str, advice: str) -> Verdict:
