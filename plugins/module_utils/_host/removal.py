@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Callable
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 FOREIGN, MOUNTED, LINK, BUSY = (
     "not made by nometal.ipi",
@@ -117,6 +117,11 @@ def entries(directory: Path) -> list[Path]:
 def mount_points() -> frozenset[str]:
     lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     return frozenset(ESCAPED.sub(lambda code: chr(int(code[1], 8)), line.split()[MOUNT_POINT]) for line in lines)
+
+
+def is_mounted(path: Path, mounts: Collection[str]) -> bool:
+    """Of mount_points(), which have no symbolic links."""
+    return str(path.parent.resolve() / path.name) in mounts
 
 
 def warnings(stays: Iterable[str]) -> list[str]:

@@ -55,10 +55,10 @@ def mark_of(root: Any) -> Mark:
     )
 
 
-def rehearsed_for(root: Any) -> str | None:
-    """The lab whose rehearsal this VM is of: the stand-in for the bootstrap VM has another mark, for it is no node."""
-    mark = root.find(f"metadata/{OURS}rehearsal")
-    return None if mark is None else mark.get("owner")
+def owner_of(root: Any) -> str | None:
+    """The lab, by any of our marks: the VM of a rehearsal has another one, for it is no node, and so has a network."""
+    marks = (mark.get("owner") for mark in root.iterfind(f"metadata/{OURS}*"))
+    return next((owner for owner in marks if owner), None)
 
 
 def macs_of(root: Any) -> list[str]:

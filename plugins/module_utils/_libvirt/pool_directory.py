@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import P
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
 MARK = ".nometal-pool.json"
 LABEL = "security.selinux"
@@ -96,8 +96,8 @@ class PoolDirectory:
         if self.path.is_symlink():
             return removal.foreign(self.path, ())
         mounts = removal.mount_points()
-        others = [entry for entry in self.contents() if not is_ours(entry) or self._is_mounted(entry, mounts)]
-        return [removal.kept(entry, mounted=self._is_mounted(entry, mounts)) for entry in others]
+        others = [entry for entry in self.contents() if not is_ours(entry) or removal.is_mounted(entry, mounts)]
+        return [removal.kept(entry, mounted=removal.is_mounted(entry, mounts)) for entry in others]
 
     def remove(self, is_ours: Callable[[Path], bool]) -> list[str]:
         """Files of ours, and the directory if it is ours and nothing else is in it. Returns what stays."""
@@ -106,7 +106,7 @@ class PoolDirectory:
         if not self.path.exists():
             return self.clear_drafts()
         note, stays, mounts = self.note, self.stays(is_ours), removal.mount_points()
-        ours = [entry for entry in self.contents() if is_ours(entry) and not self._is_mounted(entry, mounts)]
+        ours = [entry for entry in self.contents() if is_ours(entry) and not removal.is_mounted(entry, mounts)]
         for entry in sorted(ours, key=volume_marks.is_beside):
             stays += removal.remove_tree(entry)
         if note is None:
@@ -137,9 +137,6 @@ class PoolDirectory:
         if note:
             both = dict.fromkeys([*parents, *note.parents])
             self._write(self.path, Note(note.pool, note.before, tuple(sorted(both, key=len))))
-
-    def _is_mounted(self, entry: Path, mounts: Collection[str]) -> bool:
-        return str(self.path.resolve() / entry.name) in mounts
 
     def _draft_in(self, parent: Path) -> Path:
         return parent / f".{self._name}.new"

@@ -22,6 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import RUNNING_NETWORKS, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity, owner_of_pool
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import vm_leftovers, volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import PoolDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink import links
@@ -37,7 +38,6 @@ DEFINITIONS = {
 DNSMASQ = Path("/var/lib/libvirt/dnsmasq")
 LINKS = Path("/sys/class/net")
 PROCESSES = Path("/proc")
-OURS = "{urn:nometal:ipi}"
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Left:
     def owner(self) -> str:
         if self.kind == "pool":
             return owner_of_pool(self.name, self.uuid)
-        marks = (mark.get("owner", "") for mark in self.root.iterfind(f"metadata/{OURS}*"))
-        return next((owner for owner in marks if owner), "")
+        return xml.owner_of(self.root) or ""
 
     @property
     def uuid(self) -> str:
@@ -142,11 +141,11 @@ class UninstalledLibvirt:
     def _marked_by_vms(self) -> set[Path]:
         """By the mark of its VM, which names the disks that were made for it."""
         directories = {left.name: left.directory.path for left in self._own if left.kind == "pool"}
-        marks = [mark for left in self._own for mark in left.root.iterfind(f"metadata/{OURS}vm")]
+        marks = [mark for left in self._own for mark in left.root.iterfind(f"metadata/{xml.OURS}vm")]
         return {
             directories[mark.get("pool", "")] / Path(disk.get("name", "")).name
             for mark in marks
-            for disk in mark.iterfind(f"{OURS}disk")
+            for disk in mark.iterfind(f"{xml.OURS}disk")
             if mark.get("pool") in directories
         }
 

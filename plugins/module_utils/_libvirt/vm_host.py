@@ -159,7 +159,7 @@ def pool_named(connection: Any, name: str | None, volumes: set[str]) -> Pool | N
         found,
         free_bytes=pool.info()[3],
         volumes={volume.name(): _volume(volume) for volume in there},
-        mounted=frozenset(volume.name() for volume in there if str(Path(volume.path()).resolve()) in mounts),
+        mounted=frozenset(volume.name() for volume in there if removal.is_mounted(Path(volume.path()), mounts)),
         made_for={volume.name(): volume_marks.made_for(volume.path()) for volume in there},
     )
 

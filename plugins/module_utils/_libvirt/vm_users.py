@@ -87,7 +87,7 @@ def things_of_labs(connection: Any) -> Mapping[str, list[str]]:
 def _user(domain: Any) -> User:
     texts = (domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE), domain.XMLDesc())
     roots = tuple(xml.parsed(text) for text in dict.fromkeys(texts))
-    return User(domain.name(), xml.mark_of(roots[0]).owner or xml.rehearsed_for(roots[0]), roots)
+    return User(domain.name(), xml.owner_of(roots[0]), roots)
 
 
 def _networks(connection: Any) -> dict[str, tuple[str | None, str]]:
