@@ -35,8 +35,7 @@ PARTS = lint types sanity unit integration molecule e2e
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run $(PARTS)
 
-.PHONY: test-full test-matrix test-fast
-.PHONY: test-soak
+.PHONY: test-full test-matrix test-fast test-soak
 N ?= 10
 test-soak: ## Run all tests N times, every second time beside a hog on every core
 	@tests/soak $(N) $(PARTS)
@@ -45,7 +44,7 @@ test-fast: ## Run what takes less than a minute: lint, types and unit tests
 	@tests/run lint types unit
 
 test-full: ## Run all tests, with a lab on every kind of host: an hour more
-	@tests/run lint types sanity unit integration molecule full
+	@tests/run $(PARTS:e2e=full)
 
 test-lint test-types test-sanity test-unit test-integration test-molecule test-e2e test-matrix: test-%: ## Run one part of the tests
 	@tests/run $*

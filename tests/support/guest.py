@@ -97,9 +97,7 @@ class Guest:
         self._answers = self._channel.makefile("rb")
         self._booted = False
 
-    def run(
-        self, command: str, *, check: bool = True, timeout: int = int(PATIENCE)
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, *, check: bool = True, timeout: int = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Run shell text; `stdout` holds its messages as well. What it leaves in the background goes on."""
         with self._one_at_a_time:
             self._boot()
@@ -117,7 +115,7 @@ class Guest:
     def lease6(self) -> Lease:
         return self.lease(6)
 
-    def lease(self, version: int, seconds: int = int(PATIENCE)) -> Lease:
+    def lease(self, version: int, seconds: int = PATIENCE) -> Lease:
         wait = f"until [ -e /run/lease{version} ]; do usleep 50000; done; cat /run/lease{version}"
         got = self.run(wait, check=False, timeout=seconds)
         if got.returncode != 0:
@@ -192,7 +190,7 @@ class Guest:
 
     def _boot(self) -> None:
         if not self._booted:
-            self._ask("true", int(PATIENCE))
+            self._ask("true", PATIENCE)
             self._booted = True
 
     def _ask(self, command: str, timeout: int) -> tuple[int, str]:

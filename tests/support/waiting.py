@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 120.0
+PATIENCE = 120
 """Seconds. A wait that succeeds costs none of them, and a busy machine must not fail it."""
 POLL_SECONDS = 0.05
 T = TypeVar("T")

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 PYTHON = "/usr/bin/python3"
 HOME = "/rehearsal"
 SOURCES = "/rehearsal/sources"  # where tracebacks find the agent's text
-PACKAGE = "agent"
+PACKAGE, START = "agent", "main"
 HEADER = bytes(12)  # of compiled code: no flags, no time, no size
 INIT = f"""\
 #!{PYTHON} -sSBXutf8
 import sys
 sys.path[0] = "{HOME}"
 import runpy
-runpy.run_module("{PACKAGE}.main", run_name="__main__", alter_sys=True)
+runpy.run_module("{PACKAGE}.{START}", run_name="__main__", alter_sys=True)
 """
 # What Python itself and its C code load by name.
 BY_NAME = (

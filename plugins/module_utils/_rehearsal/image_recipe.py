@@ -39,7 +39,6 @@ PREFIX = "image-"
 WITH_NETWORK_BOOT = "-network"
 DIGITS = 12
 SOURCE_NAME = r"([A-Za-z_]\w*/)*[A-Za-z_]\w*\.py"
-START = "main.py"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Recipe:
         strange = [name for name in self.sources if not re.fullmatch(SOURCE_NAME, name)]
         if strange:
             raise OperatorError(f"sources: {', '.join(strange)}: names of Python files below the package are right.")
-        needed = {START, *(str(PurePath(name).with_name("__init__.py")) for name in self.sources)}
+        needed = {f"{image_python.START}.py", *(str(PurePath(name).with_name("__init__.py")) for name in self.sources)}
         missing = sorted(needed - {*self.sources})
         if missing:
             raise OperatorError(f"sources: {', '.join(missing)} is missing, without which the agent cannot start.")
