@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 from support import lab_host as lab_hosts
 from support import peers
 from support import private_libvirtd as libvirtds
+from support import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +49,31 @@ def pytest_configure() -> None:
     """What a shell puts into the background ignores these, and would hand that down to what the tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+_cpu_seconds_at_start = pytest.StashKey[float]()
+
+
+def _cpu_seconds() -> float:
+    """Of this process, of all that it has waited for, and of the sandboxes that it has ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sandbox.cpu_seconds[0] + sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[_cpu_seconds_at_start] = _cpu_seconds()
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """What a test cost is in its record; tests/summary.py tells of the dearest."""
+    try:
+        yield
+    finally:
+        spent = _cpu_seconds() - item.stash[_cpu_seconds_at_start]
+        item.user_properties.append(("cpu_seconds", f"{spent:.2f}"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -33,6 +33,16 @@ def status(pid: int) -> dict[str, str]:
     return {key: value.strip() for key, _colon, value in (line.partition(":") for line in text.splitlines())}
 
 
+def cpu_seconds(pid: int) -> float:
+    """Its own and those of the children that it has waited for; none for a process that has ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return 0.0
+    user_to_children_system = text.rpartition(") ")[2].split()[11:15]
+    return sum(map(int, user_to_children_system)) / os.sysconf("SC_CLK_TCK")
+
+
 def parent(pid: int) -> int:
     return int(status(pid).get("PPid", "0"))
 
