@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import lab_host as lab_hosts
-from support import peers
+from support import peers, sandbox
 from support import private_libvirtd as libvirtds
-from support import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
