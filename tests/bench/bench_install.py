@@ -31,14 +31,9 @@ def seconds(lab: InstallLab) -> float:
 def main() -> int:
     root = Path(__file__).parents[2]
     sys.path[:0] = [str(root / "tests"), str(root / "playbooks/collections")]
-    from support import install_lab, lab_host, stranger  # noqa: PLC0415 - its place is known only now
+    from support import install_lab  # noqa: PLC0415 - its place is known only now
 
-    with lab_host.start() as host, tempfile.TemporaryDirectory() as directory:
-        stranger.use_libvirt(host)
-        host.run("systemctl start virtlogd")
-        install_lab.put_mirror(host, Path(directory))
-        lab = install_lab.InstallLab(host, Path(directory))
-        lab.make()
+    with tempfile.TemporaryDirectory() as directory, install_lab.start(Path(directory)) as lab:
         lab.scenario()
         first = seconds(lab)
         again = seconds(lab)

@@ -7,11 +7,10 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, install_lab, lab_host, processes, snapshot, stranger
+from support import checkout, install_lab, processes, snapshot
 from support.failures import ending
 from support.install_lab import InstallLab
 from support.waiting import PATIENCE, wait_until
@@ -35,35 +34,15 @@ COURSES: dict[str, list[tuple[str | None, int]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHost]:
-    """One for all, as each test takes away what it has installed."""
-    with with_mirror(tmp_path_factory.mktemp("mirror")) as started:
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[InstallLab]:
+    with install_lab.start(tmp_path) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def made_lab(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> InstallLab:
-    made = InstallLab(host, tmp_path_factory.mktemp("lab"))
-    made.make()
-    return made
 
 
 @pytest.fixture
-def lab(made_lab: InstallLab) -> InstallLab:
-    """Without what a test that failed has left in it."""
-    if made_lab.host.run("ls /var/lib/nometal/install", check=False).stdout:
-        made_lab.remove_cluster()
-    return made_lab
-
-
-@contextmanager
-def with_mirror(below: Path) -> Iterator[LabHost]:
-    with lab_host.start(layer="prepared") as started:
-        stranger.use_libvirt(started)
-        started.run("systemctl start virtlogd")
-        install_lab.put_mirror(started, below)
-        yield started
+def host(lab: InstallLab) -> LabHost:
+    return lab.host
 
 
 def went_well(run: CompletedProcess[str], changed: str = r"\d+") -> bool:
@@ -229,12 +208,12 @@ def installer(host: LabHost) -> str:
 
 
 def test_two_labs_at_once_and_one_is_removed(tmp_path: Path) -> None:
-    with with_mirror(tmp_path) as host:
+    with install_lab.start(tmp_path / "one") as lab:
+        host = lab.host
         network = {"cidr": "192.168.127.0/24", "bridge": "metal2"}
-        lab = InstallLab(host, tmp_path / "one")
-        other = InstallLab(host, tmp_path / "two", "lab2", machine_network=network, bmc={"port": 8100})
+        other = InstallLab(host, tmp_path / "two", name="lab2", machine_network=network, bmc={"port": 8100})
+        other.make()
         for each in (lab, other):
-            each.make()
             each.scenario(hang={"stage": "bootstrap"})
         runs = [start(each, tmp_path / each.name) for each in (lab, other)]
         for each in (lab, other):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
-from support import checkout, install_lab, lab_host, stranger
+from support import checkout, install_lab
 from support.failures import ending
 from support.install_lab import InstallLab
 from support.secret_hunt import Hunt, Witness
@@ -172,11 +172,9 @@ class Controller:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[LabHost]:
-    with lab_host.start(layer="prepared") as started:
-        stranger.use_libvirt(started)
-        started.run("systemctl start virtlogd")
-        install_lab.put_mirror(started, tmp_path)
+def lab(tmp_path: Path) -> Iterator[InstallLab]:
+    # Known without a lease, for which a failure that comes this soon does not wait: `gather bootstrap` is to be run.
+    with install_lab.start(tmp_path, bootstrap={"address": "static", "ip": "192.168.126.9"}) as started:
         yield started
 
 
@@ -333,10 +331,8 @@ def plant_canaries(host: LabHost, witness: Witness) -> None:
         canary.communicate(b"\n")
 
 
-def test_secrets_stay_where_they_belong(host: LabHost, tmp_path: Path) -> None:
-    # Known without a lease, for which a failure that comes this soon does not wait: `gather bootstrap` is to be run.
-    lab = InstallLab(host, tmp_path, bootstrap={"address": "static", "ip": "192.168.126.9"})
-    lab.make()
+def test_secrets_stay_where_they_belong(lab: InstallLab, tmp_path: Path) -> None:
+    host = lab.host
     controller = Controller(tmp_path / "controller", tmp_path / "inputs")
     search = Search(host, controller, {**{what: planted(what) for what in ALL}, **logins(host)})
     operator = Operator(host, lab, tmp_path, controller, search)

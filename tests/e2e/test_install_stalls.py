@@ -8,15 +8,14 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, install_lab, lab_host, stranger
+from support import checkout, install_lab
 from support.failures import ending
-from support.install_lab import InstallLab
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from support.install_lab import InstallLab
     from support.lab_host import LabHost
 
 NO_DHCP = """table inet mine {
@@ -29,13 +28,7 @@ OTHERS = re.compile(r"\b(?:host|API|bootstrap|names|BMC|control-plane-\d): ")
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallLab]:
-    below: Path = tmp_path_factory.mktemp("stalls")
-    with lab_host.start(layer="prepared") as host:
-        stranger.use_libvirt(host)
-        host.run("systemctl start virtlogd")
-        install_lab.put_mirror(host, below)
-        made = InstallLab(host, below)
-        made.make()
+    with install_lab.start(tmp_path_factory.mktemp("stalls")) as made:
         yield made
 
 

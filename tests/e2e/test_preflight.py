@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from support import checkout, lab_host, snapshot, stranger
+from support import checkout, lab_host, made_lab, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
 from unit.lab.samples import shipped
@@ -114,9 +114,7 @@ def test_on_a_fresh_host(host: LabHost, tmp_path: Path) -> None:
 
 
 def test_in_a_lab_that_is_there(tmp_path: Path) -> None:
-    with lab_host.start(layer="prepared") as host:
-        made = run_playbook("site", checkout.inventory(host, tmp_path))
-        assert made.returncode == 0, ending(made.stdout)
+    with made_lab.start() as host:
         for row in IN_A_LAB:
             host.run(row.spoil)
         before = snapshot.take(host)

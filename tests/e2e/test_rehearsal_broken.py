@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, lab_host, rehearsal_lab
+from support import checkout, made_lab, rehearsal_lab
 from support.guest_lab import Lab
 from support.waiting import wait_until
 
@@ -76,10 +76,9 @@ Media.disc = lambda self, uuid: None if self._turns.get(uuid) == "ejected" else 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with lab_host.start() as host:
+    with made_lab.start(firmware="bios") as host:
         lab = Lab(host, tmp_path_factory.mktemp("lab"))
         lab.specify(firmware="bios")
-        lab.play("host network nodes bmc")
         yield lab
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from support import checkout, interruption, lab_host, snapshot, stranger
+from support import checkout, interruption, lab_host, made_lab, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
 from support.modules import run_on
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 @pytest.fixture
 def host() -> Iterator[LabHost]:
     with prepared() as started:
+        yield started
+
+
+@pytest.fixture
+def host_of_lab() -> Iterator[LabHost]:
+    """With the lab rehearsal."""
+    with made_lab.start() as started:
         yield started
 
 
@@ -119,16 +126,11 @@ def test_killed_in_the_middle_of_a_change_it_is_completed_by_the_next_run(tmp_pa
 
 
 def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path) -> None:
-    def lab() -> LabHost:
-        started = prepared()
-        assert went_well(run_playbook("site", checkout.inventory(started, tmp_path)))
-        return started
-
     teardown = interruption.Playbook(
         lambda host: checkout.command("teardown", checkout.inventory(host, tmp_path)), directory=checkout.ROOT
     )
     points = interruption.every_nth(8, interruption.changing_tasks, first=1)
-    assert interruption.interrupt_everywhere(teardown, lab, points=points) == ""
+    assert interruption.interrupt_everywhere(teardown, made_lab.start, points=points) == ""
 
 
 def site(tmp_path: Path) -> interruption.Playbook:
@@ -137,13 +139,12 @@ def site(tmp_path: Path) -> interruption.Playbook:
     )
 
 
-def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
-    before = snapshot.take(host)
+def test_two_labs_live_side_by_side(host_of_lab: LabHost, tmp_path: Path) -> None:
+    host = host_of_lab
     first = checkout.inventory(host, tmp_path)
     second = checkout.inventory(
         host, tmp_path, name="other", machine_network={"cidr": "192.168.127.0/24", "bridge": "othermetal"}
     )
-    assert went_well(run_playbook("site", first))
     made = snapshot.take(host)
     for name, storage, key in (
         ("rehearsal-media", {}, "lab_spec.name"),
@@ -160,7 +161,7 @@ def test_two_labs_live_side_by_side(host: LabHost, tmp_path: Path) -> None:
     assert pools(host) == pools_of("other")
     assert went_well(run_playbook("site", second), changed="0")
     assert went_well(run_playbook("teardown", second))
-    assert changes(host, before) == ""
+    assert changes(host, made_lab.before()) == ""
 
 
 def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host: LabHost, tmp_path: Path) -> None:
@@ -208,14 +209,12 @@ def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host
     assert changes(host, before) == ""
 
 
-def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host: LabHost, tmp_path: Path) -> None:
-    before = snapshot.take(host)
-    assert went_well(run_playbook("site", checkout.inventory(host, tmp_path)))
+def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host_of_lab: LabHost, tmp_path: Path) -> None:
     changed = checkout.inventory(
-        host, tmp_path, machine_network={"cidr": "10.9.0.0/24"}, nodes={"workers": {"count": 4}}
+        host_of_lab, tmp_path, machine_network={"cidr": "10.9.0.0/24"}, nodes={"workers": {"count": 4}}
     )
     assert went_well(run_playbook("teardown", changed))
-    assert changes(host, before) == ""
+    assert changes(host_of_lab, made_lab.before()) == ""
 
 
 HOMES = ("/var/lib/nometal", "/var/cache/nometal", "/opt/nometal", "/opt/nometal/bmc", "/run/nometal")
@@ -315,8 +314,8 @@ def test_an_inventory_without_hypervisors_is_an_error(tmp_path: Path, playbook: 
     assert "This inventory describes no lab. It needs a host in the group hypervisors" in refused.stdout
 
 
-def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host: LabHost, tmp_path: Path) -> None:
-    assert went_well(run_playbook("site", checkout.inventory(host, tmp_path)))
+def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host_of_lab: LabHost, tmp_path: Path) -> None:
+    host = host_of_lab
     renamed = run_playbook("teardown", checkout.inventory(host, tmp_path, name="renamed"))
     assert went_well(renamed, changed="0"), ending(renamed.stdout)
     assert "Lab renamed is not on this host" in renamed.stdout

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from support import checkout, lab_host, snapshot, stranger
+from support import checkout, lab_host, made_lab, snapshot
 from support.checkout import run_playbook
 from support.failures import ending
 
@@ -29,9 +29,7 @@ RECORD = "/var/lib/nometal/labs/rehearsal/lab.json"
 
 @pytest.fixture
 def host() -> Iterator[LabHost]:
-    with lab_host.start(layer="prepared") as started:
-        stranger.use_libvirt(started)
-        started.run("systemctl start virtlogd")  # whoever runs a VM leaves it running
+    with made_lab.start() as started:
         yield started
 
 
@@ -68,10 +66,6 @@ def test_a_host_on_which_nothing_was_installed_is_left_alone(tmp_path: Path) -> 
 
 def test_a_renamed_or_lost_lab_spec(host: LabHost, tmp_path: Path) -> None:
     """The host and its records say what is to be removed. Damaged records lead to nothing of others."""
-    before = snapshot.take(host)
-    made = run_playbook("site", checkout.inventory(host, tmp_path))
-    assert went_well(made), ending(made.stdout)
-
     doctor = run_playbook("doctor", checkout.inventory(host, tmp_path, name="renamed"))
     assert doctor.returncode != 0
     assert "make teardown NAME=rehearsal" in re.sub(r'",\s+" +', " ", doctor.stdout)
@@ -110,7 +104,7 @@ def test_a_renamed_or_lost_lab_spec(host: LabHost, tmp_path: Path) -> None:
     assert things_of_mine(host) == mine
     host.run(f"rm -r /srv/mine {OWN_PYTHON} && ip link delete mine0 && virsh pool-undefine mine")
     write_hosts(invalid, host)
-    assert snapshot.take(host).diff(before) == ""
+    assert snapshot.take(host).diff(made_lab.before()) == ""
     assert went_well(run_playbook("teardown", invalid, *BY_NAME), changed="0")
 
 
@@ -122,8 +116,6 @@ def things_of_mine(host: LabHost) -> str:
 def test_what_is_there_without_libvirt_goes_and_the_rest_with_it(host: LabHost, tmp_path: Path) -> None:
     """First it is masked, and nothing can ask it or netlink. Then it is uninstalled, with all that it needs."""
     inventory = checkout.inventory(host, tmp_path)
-    made = run_playbook("site", inventory)
-    assert went_well(made), ending(made.stdout)
     host.run(f"systemctl mask --now {UNITS}")
     host.run(f"mkdir /srv/away && mv {PACKAGES}/pyroute2 {PACKAGES}/libvirt.py {PACKAGES}/lxml /srv/away/")
     removed = run_playbook("teardown", inventory)

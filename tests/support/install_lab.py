@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from support import checkout, stand_in_mirror
+from support import checkout, made_lab, stand_in_mirror
 from support.checkout import run_playbook
 from support.failures import ending
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
     from subprocess import CompletedProcess
 
     from support.lab_host import LabHost
@@ -27,16 +29,36 @@ PULL_SECRET = json.dumps({"auths": {"registry.example.test": {"auth": f"{PLANTED
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFakeKeyOfNobodyFakeKeyOfNobodyFakeKeyOfNob operator"
 
 
+@contextmanager
+def start(below: Path, **spec: Any) -> Iterator[InstallLab]:
+    """On a host with the mirror, on which the stages before the installation have been made."""
+    with made_lab.start(**_with_nodes(_spec(spec), SMALL)) as host:
+        below.mkdir(exist_ok=True)
+        put_mirror(host, below)
+        yield InstallLab(host, below, **spec)
+
+
+def _spec(special: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": "lab", "firmware": "bios", **special}
+
+
+def _with_nodes(spec: Mapping[str, Any], size: Mapping[str, Any]) -> dict[str, Any]:
+    groups = spec.get("nodes", {"control_plane": {"count": 3}, "workers": {"count": 0}})
+    return {**spec, "nodes": {group: {**size, **own} for group, own in groups.items()}}
+
+
 class InstallLab:
     """The stages before the installation are made; `install()` runs the rest, on the same host."""
 
-    def __init__(self, host: LabHost, below: Path, name: str = "lab", **spec: Any) -> None:
-        self.host, self.name = host, name
+    def __init__(self, host: LabHost, below: Path, **spec: Any) -> None:
+        self.host = host
         self._below = below
-        self._spec = {"name": name, "firmware": "bios", **spec}
+        self._spec = _spec(spec)
+        self.name = self._spec["name"]
 
     def make(self) -> None:
-        inventory = checkout.inventory(self.host, self._below / "stages", **self._nodes(SMALL))
+        """Beside another lab; start() has made its own."""
+        inventory = checkout.inventory(self.host, self._below / "stages", **_with_nodes(self._spec, SMALL))
         made = run_playbook(STAGES, inventory)
         assert made.returncode == 0, ending(made.stdout)
 
@@ -54,11 +76,7 @@ class InstallLab:
         ssh_key.write_text(SSH_KEY, encoding="utf-8")
         files = {"pull_secret_file": str(pull_secret), "ssh_key_file": str(ssh_key)}
         asked = {"version": version, "source": MIRROR, **files, **install}
-        return checkout.inventory(self.host, self._below / "install", **self._nodes(REAL), install=asked)
-
-    def _nodes(self, size: dict[str, Any]) -> dict[str, Any]:
-        groups = self._spec.get("nodes", {"control_plane": {"count": 3}, "workers": {"count": 0}})
-        return {**self._spec, "nodes": {group: {**size, **own} for group, own in groups.items()}}
+        return checkout.inventory(self.host, self._below / "install", **_with_nodes(self._spec, REAL), install=asked)
 
     def scenario(self, **told: Any) -> None:
         """How the stand-in behaves from now on: speed, fail, hang."""

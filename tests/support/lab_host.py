@@ -131,6 +131,11 @@ class LabHost:
         self._wait_until("it boots after the power cut", lambda: self.leader not in (0, before))
         self.wait_ready()
 
+    def switch_off(self) -> None:
+        """As an operator does it, and for good. Returns when its disk is kept, if it is to be."""
+        self.run("systemctl poweroff", check=False)
+        self.sandbox.wait_for_its_end()
+
     def destroy(self) -> None:
         self.sandbox.stop()
 
@@ -210,6 +215,8 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     street: Street | None = None,
     number: int = 10,
     owner: int | None = -1,
+    upon: Path | None = None,
+    keep: Path | None = None,
 ) -> LabHost:
     """Start a lab host and wait until it is ready.
 
@@ -217,6 +224,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     mirror: apt and pip reach this machine's package registries. disk: the size of the disk, which is memory.
     street, number: hosts on one street see each other, each with its own number (10 to 250).
     owner: the process with which it ends; this one unless told; None: it lives until destroy().
+    keep: where what it has changed on its disk is to be kept when it is switched off; another host starts `upon` it.
     """
     name = name or f"lab-{secrets.token_hex(4)}"
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", hostname):
@@ -224,9 +232,11 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     if find(name):
         raise SandboxError(f"A lab host named {name} is already running.")
     facts = _facts(suite, layer) | {"init": init, "kvm": kvm, "mirror": mirror, "hostname": hostname, "disk": disk}
+    facts["trees"] = [str(tree) for tree in (*([upon] if upon else []), *trees(suite, layer, mirror=mirror))]
     if layer != "bare" and not mirror:
         facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
-        facts["trees"].insert(0, str(rehearsal_image.tree(suite, lambda: start(suite=suite, mirror=True))))
+    if keep:
+        facts["keep"] = str(keep)
     own_street = street or Street()
     in_use = [lab_trees.in_use(Path(tree)) for tree in facts["trees"]]
     try:
@@ -242,13 +252,20 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     return _once_ready(LabHost(box))
 
 
+def trees(suite: str = "bookworm", layer: str = "prepared", *, mirror: bool = False) -> list[Path]:
+    """What a host's disk is made of, the topmost first, made first if need be."""
+    below = [lab_trees.tree(suite, layer)]
+    if layer == "bare" or mirror:
+        return below
+    return [rehearsal_image.tree(suite, lambda: start(suite=suite, mirror=True)), *below]
+
+
 def _facts(suite: str, layer: str) -> dict[str, Any]:
     place = cache_dir() / "mnt"
     place.mkdir(exist_ok=True)
     return {
         "suite": suite,
         "layer": layer,
-        "trees": [str(lab_trees.tree(suite, layer))],
         "packages": str(lab_trees.kept_packages(suite)),
         "place": str(place),
         "identity": str(lab_ssh.identity()),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHORTEST_LIFE = 0.1  # seconds
+DISK = "disk"
 NSPAWN = [
     "systemd-nspawn",
     "--quiet",
@@ -47,7 +48,7 @@ def lay_out(facts: dict[str, Any], place: Path) -> Path:
     run("mount", "-t", "tmpfs", "-o", f"mode=755,size={facts['disk']}", "tmpfs", str(place))
     root = place / "root"
     root.mkdir()
-    cover(":".join(facts["trees"]), root, place / "disk")
+    cover(":".join(facts["trees"]), root, place / DISK)
     if facts["mirror"]:  # what the bench has downloaded before needs no second download
         cover(facts["packages"], root / "var/cache/apt/archives", place / "archives")
     return root
@@ -170,6 +171,8 @@ def main(arguments: Sequence[str]) -> None:
         if stillborn == 3:
             sys.exit("systemd-nspawn cannot start the host; its reasons stand above.")
         count, started = count + 1, time.monotonic()
+    if facts.get("keep"):
+        run("cp", "--archive", str(place / DISK / "upper"), facts["keep"])
 
 
 if __name__ == "__main__":

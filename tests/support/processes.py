@@ -66,6 +66,13 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
+def inside(pid: int) -> set[int]:
+    """Its descendants, and what others, like ssh, have started in the pid namespaces that it has made."""
+    below = set(descendants(pid))
+    namespaces = {_pid_namespace(known) for known in below} - {_pid_namespace(os.getpid()), 0}
+    return below | {known for known in all_pids() if _pid_namespace(known) in namespaces}
+
+
 def is_namespace_init(pid: int) -> bool:
     """Is this the first process of a pid namespace below ours?"""
     numbers = status(pid).get("NSpid", "").split()
@@ -73,4 +80,12 @@ def is_namespace_init(pid: int) -> bool:
 
 
 def in_same_pid_namespace(one: int, other: int) -> bool:
-    return Path(f"/proc/{one}/ns/pid").stat().st_ino == Path(f"/proc/{other}/ns/pid").stat().st_ino
+    return _pid_namespace(one) == _pid_namespace(other) != 0
+
+
+def _pid_namespace(pid: int) -> int:
+    """0 for a process that has ended."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+    except OSError:
+        return 0

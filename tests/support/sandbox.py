@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support import processes
+from support.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,11 +59,17 @@ class Sandbox:
     def alive(self) -> bool:
         return processes.is_namespace_init(self.init)
 
+    def wait_for_its_end(self) -> None:
+        """Where what runs in it comes to an end by itself."""
+        code = _started.pop(self.watcher).wait(PATIENCE)
+        if code != 0:
+            raise SandboxError(f"{self.kind} {self.name} ended with {code}.")
+
     def stop(self) -> None:
         """End everything in it and wait until it is gone."""
         with suppress(ProcessLookupError):
             watcher = os.pidfd_open(self.watcher)
-            cpu_seconds[0] += sum(map(processes.cpu_seconds, processes.descendants(self.watcher)))
+            cpu_seconds[0] += sum(map(processes.cpu_seconds, processes.inside(self.watcher)))
             try:
                 signal.pidfd_send_signal(watcher, signal.SIGTERM)
                 select.select([watcher], [], [], 30)

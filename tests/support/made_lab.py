@@ -1,0 +1,105 @@
+"""Hosts on which the playbooks have made a lab already: it is made once, and what they have changed is kept on disk.
+
+with made_lab.start() as host:  # lab rehearsal, as it ships
+    inventory = checkout.inventory(host, tmp_path)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support import checkout, lab_host, lab_trees, snapshot, stranger
+from support.cache import cache_dir, locked
+from support.failures import ending
+from support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.lab_host import LabHost
+    from support.snapshot import Snapshot
+    from support.street import Street
+
+STAGES = "host network nodes bmc"
+PRODUCT = ("playbooks", "roles", "plugins", "inventory")
+LOGS_VMS = "systemctl start virtlogd"
+"""Whoever runs a VM leaves it running."""
+IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quiet 'nometal-bmc-*'"
+
+
+def start(*, street: Street | None = None, **spec: Any) -> LabHost:
+    """A host that has been switched off since its lab was made; `spec` replaces keys of the shipped lab_spec."""
+    host = lab_host.start(street=street, upon=_disk(spec))
+    try:
+        wait_until("the lab is up", lambda: host.run(IS_UP, check=False).returncode == 0)
+        host.run(LOGS_VMS)
+    except BaseException:
+        host.destroy()
+        raise
+    return host
+
+
+@cache
+def before() -> Snapshot:
+    """What a host was like before its lab came."""
+    with _without_lab() as host:
+        return snapshot.take(host)
+
+
+def _without_lab(keep: Path | None = None) -> LabHost:
+    """Where libvirt has been in use, so that what it leaves behind by itself is there already."""
+    host = lab_host.start(keep=keep)
+    stranger.use_libvirt(host)
+    host.run(LOGS_VMS)
+    return host
+
+
+def _disk(spec: dict[str, Any]) -> Path:
+    path = cache_dir() / "labs" / f"{_name(spec)}-{_key(spec)}"
+    if not path.exists():
+        with locked(f"lab-{_name(spec)}"):
+            if not path.exists():
+                _make(path, spec)
+                lab_trees.remove_outdated(path)
+    return path
+
+
+def _name(spec: dict[str, Any]) -> str:
+    """Another one for each spec; of the same spec, only the latest is kept."""
+    return f"{spec.get('name', 'rehearsal')}.{_digest(json.dumps(spec, sort_keys=True))[:8]}"
+
+
+def _key(spec: dict[str, Any]) -> str:
+    files = sorted(path for path in _product() if path.is_file())
+    texts = (f"{path.relative_to(checkout.ROOT)}\0{_digest(path.read_bytes())}" for path in files)
+    below = (tree.name for tree in lab_host.trees())
+    return _digest("\0".join([json.dumps(spec, sort_keys=True), *below, Path(__file__).read_text(), *texts]))[:12]
+
+
+def _product() -> Iterator[Path]:
+    for top in PRODUCT:
+        for path in (checkout.ROOT / top).rglob("*"):
+            if "__pycache__" not in path.parts and "collections" not in path.parts:
+                yield path
+
+
+def _digest(content: str | bytes) -> str:
+    return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
+
+
+def _make(path: Path, spec: dict[str, Any]) -> None:
+    unfinished = path.parent / f"{_name(spec)}.making"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.parent.mkdir(exist_ok=True)
+    with _without_lab(keep=unfinished) as host, tempfile.TemporaryDirectory() as inventories:
+        made = checkout.run_playbook(STAGES, checkout.inventory(host, Path(inventories), **spec))
+        if made.returncode != 0:
+            raise RuntimeError(f"The lab for the tests could not be made:\n{ending(made.stdout)}")
+        host.switch_off()
+    unfinished.rename(path)
