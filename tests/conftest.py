@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import resource
 import signal
-from typing import TYPE_CHECKING
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import lab_host as lab_hosts
 from support import peers, sandbox
 from support import private_libvirtd as libvirtds
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +54,7 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+ROOT = Path(__file__).parents[1]
 _cpu_seconds_at_start = pytest.StashKey[float]()
 
 
@@ -75,22 +80,47 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
         item.user_properties.append(("cpu_seconds", f"{spent:.2f}"))
 
 
+def unit_of(nodeid: str) -> str:
+    """What stays together and in its order: the tests of a module that share a fixture, or a single test."""
+    file = nodeid.partition("::")[0]
+    return file if _shares_fixture(file) else nodeid
+
+
+@cache
+def _shares_fixture(file: str) -> bool:
+    return 'scope="module"' in (ROOT / file).read_text(encoding="utf-8")
+
+
+class UnitScheduling(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduling:
+    return UnitScheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """No test may need another one that ran before, unless they share a fixture: their order is drawn."""
+    units: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        units.setdefault(unit_of(item.nodeid), []).append(item)
+    order = list(units)
+    random.Random(config.getoption("--order-seed")).shuffle(order)  # noqa: S311 - no secret
+    items[:] = [item for unit in order for item in units[unit]]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--matrix", choices=("sample", "full"), default="sample", help="how many kinds of hosts (support/peers.py)"
-    )
+    parser.addoption("--order-seed", type=int, default=11, help="draws the order of the tests")
     parser.addoption("--matrix-seed", type=int, default=peers.SEED, help="draws the mixtures of kinds of hosts")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "host_kind" in metafunc.fixturenames:
-        kinds = peers.mixtures(metafunc.config.getoption("--matrix-seed"))
-        if metafunc.config.getoption("--matrix") == "full":
-            kinds = [*peers.each_alone(), *kinds]
-        metafunc.parametrize("host_kind", kinds, ids=str)
-
-
-@pytest.fixture
-def is_full(request: pytest.FixtureRequest) -> bool:
-    """Every host, and a rehearsal on each."""
-    return bool(request.config.getoption("--matrix") == "full")
+        mixtures = peers.mixtures(metafunc.config.getoption("--matrix-seed"))
+        sample = [pytest.param(kind, False, id=str(kind)) for kind in peers.sample(mixtures)]
+        every = [
+            pytest.param(kind, True, marks=pytest.mark.full, id=f"{kind}, rehearsed")
+            for kind in (*peers.each_alone(), *mixtures)
+        ]
+        metafunc.parametrize(("host_kind", "rehearsed"), [*sample, *every])

@@ -58,9 +58,9 @@ HANG_LIBVIRT = "systemctl start libvirtd && kill -STOP $(cat /run/libvirtd.pid)"
 FILL_DISK = "fallocate -l $(($(df --output=avail --block-size=1 /var/lib | tail -n 1) - 100000000)) /var/lib/full"
 HUGE = {"nodes": {"control_plane": {"count": 3, "memory": "1TiB"}}}
 BAD_HOSTS = [
-    pytest.param(Bad(spec=HUGE), "memory", "3145728 MiB needed", id="too little memory"),
+    pytest.param(Bad(spec=HUGE), "memory", "3145728 MiB needed", id="too little memory", marks=pytest.mark.full),
     pytest.param(Bad(FILL_DISK), "pool_space", "0.1 GiB free", id="a full disk"),
-    pytest.param(Bad(TAKE_SUBNET), "subnets", "192.168.126.0/24", id="a taken subnet"),
+    pytest.param(Bad(TAKE_SUBNET), "subnets", "192.168.126.0/24", id="a taken subnet", marks=pytest.mark.full),
     pytest.param(Bad(HANG_LIBVIRT), "libvirt", "libvirt-sock", id="a hung libvirtd"),
 ]
 
@@ -88,6 +88,7 @@ def test_a_bad_host_is_told_and_left_alone(host: LabHost, tmp_path: Path, bad: B
     assert host.run(files).stdout == before
 
 
+@pytest.mark.full
 def test_a_dead_libvirtd_is_brought_back(host: LabHost, tmp_path: Path) -> None:
     """That is work for host_prep and no blocker."""
     stranger.stop_libvirt(host)

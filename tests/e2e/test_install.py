@@ -32,6 +32,7 @@ COURSES: dict[str, list[tuple[str | None, int]]] = {
     "it begins anew": [("infrastructure", 4), ("bootstrap", 5)],
     "it goes on": [("initialize", 6), ("operators", 7), (None, 0)],
 }
+OTHER_COURSES = ("nothing is made", "it begins anew")
 
 
 @pytest.fixture
@@ -121,6 +122,7 @@ def test_what_is_missing_is_told_before_anything_begins(host: LabHost, lab: Inst
     wait_until_as_before(host, before)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("version", ["stable-4.14", "stable-4.22"])
 def test_older_and_newer_releases_are_installed(host: LabHost, lab: InstallLab, version: str) -> None:
     lab.scenario()
@@ -130,7 +132,9 @@ def test_older_and_newer_releases_are_installed(host: LabHost, lab: InstallLab, 
     assert f"runs OpenShift {version.partition('-')[2]}." in done.stdout
 
 
-@pytest.mark.parametrize("course", COURSES)
+@pytest.mark.parametrize(
+    "course", [pytest.param(name, marks=[pytest.mark.full] if name in OTHER_COURSES else []) for name in COURSES]
+)
 def test_failures_at_each_stage_are_told_and_gone_on_from(host: LabHost, lab: InstallLab, course: str) -> None:
     before = settled(host)
     last = 0
@@ -207,6 +211,7 @@ def installer(host: LabHost) -> str:
     return host.run("pgrep -f '[c]luster --dir /var/lib/nometal/install'", check=False).stdout
 
 
+@pytest.mark.full
 def test_two_labs_at_once_and_one_is_removed(tmp_path: Path) -> None:
     with install_lab.start(tmp_path / "one") as lab:
         host = lab.host

@@ -75,6 +75,7 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
     assert list(record.values()) == [["control-plane-1"]]
 
 
+@pytest.mark.full
 def test_what_fails_at_once_is_blamed_on_nobody_else(lab: InstallLab) -> None:
     removed = lab.remove_cluster()
     assert removed.returncode == 0, ending(removed.stdout)

@@ -135,6 +135,7 @@ def test_it_is_the_same_after_somebody_restarted_the_network(lab: Lab) -> None:
     lab.assert_all_is_well()
 
 
+@pytest.mark.full
 def test_dockers_forward_policy_does_not_cut_it_off(lab: Lab) -> None:
     lab.host.run(DOCKER)
     try:
@@ -152,6 +153,7 @@ def test_it_is_the_same_after_nftables_was_restarted_with_a_ruleset_of_its_own(l
     wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
 
 
+@pytest.mark.full
 def test_make_lab_brings_back_what_a_flush_has_taken_away_and_goes_through_legacy_iptables(lab: Lab) -> None:
     lab.host.run(f"nft flush ruleset; {LEGACY}")
     try:
@@ -177,6 +179,7 @@ def test_a_live_change_disturbs_no_connection_and_beats_leases(lab: Lab) -> None
     assert far.addresses() == ["192.168.126.40"]
 
 
+@pytest.mark.full
 def test_swapped_reservations_beat_leases(lab: Lab) -> None:
     near, far = guests(lab)
     swapped = {"worker-0": {"ip": "192.168.126.20"}, "control-plane-0": {"ip": "192.168.126.40"}}

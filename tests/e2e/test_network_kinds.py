@@ -54,8 +54,7 @@ def made(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, 
     dual.specify(name="dual", machine_network=DUAL, provisioning_network=PROVISIONING)
     dual.make_network()
     six.specify(name="six", machine_network=SIX)
-    for stage in ("host", "network", "nodes", "bmc"):
-        six.play(stage)
+    six.play("host network nodes bmc")
     host.reboot()
     return dual, six
 
@@ -76,6 +75,7 @@ def labs(made: tuple[Lab, Lab], host: LabHost) -> tuple[Lab, Lab]:
     return dual, six
 
 
+@pytest.mark.full
 def test_bmcs_answer_by_ipv6_while_all_vms_are_off(made: tuple[Lab, Lab], host: LabHost) -> None:
     _dual, six = made
     gateway = six.network["addresses"][0]["gateway"]
@@ -86,6 +86,7 @@ def test_bmcs_answer_by_ipv6_while_all_vms_are_off(made: tuple[Lab, Lab], host: 
     assert [(node["power"], node["trouble"]) for node in told["nodes"]] == [("Off", "")] * len(six.model["nodes"])
 
 
+@pytest.mark.full
 def test_the_topology_of_a_lab_changes_either_way(made: tuple[Lab, Lab]) -> None:
     _dual, six = made
     stages = "doctor network nodes bmc"
@@ -97,6 +98,7 @@ def test_the_topology_of_a_lab_changes_either_way(made: tuple[Lab, Lab]) -> None
         assert "changed=0" in again.stdout
 
 
+@pytest.mark.full
 def test_a_lan_of_others_is_refused_or_shared_with_the_labs_own_machines_alone(host: LabHost, tmp_path: Path) -> None:
     office = Lab(host, tmp_path)
     office.specify(name="office", machine_network=SHARED)

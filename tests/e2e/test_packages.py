@@ -35,6 +35,7 @@ def bare() -> Iterator[LabHost]:
         yield host
 
 
+@pytest.mark.full
 def test_a_power_cut_while_packages_are_unpacked_is_repaired_by_the_next_run(bare: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(bare, tmp_path)
     with subprocess.Popen(

@@ -54,6 +54,8 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ONE,
     ),
 }
+# What differs there is in another kind, or in test_network_kinds.py.
+OTHERWISE_TESTED = ("BIOS, IPv6, reserved",)
 STAGES = "host network nodes bmc"
 # What Ansible starts for an asynchronous task looks every five seconds whether that has ended.
 RUNNING = "/run/nometal/rehearsal/rehearsal"
@@ -74,7 +76,13 @@ def host_of_lab() -> Iterator[LabHost]:
         yield started
 
 
-@pytest.mark.parametrize(("spec", "nodes"), KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(
+    ("spec", "nodes"),
+    [
+        pytest.param(*kind, id=name, marks=[pytest.mark.full] if name in OTHERWISE_TESTED else [])
+        for name, kind in KINDS.items()
+    ],
+)
 def test_every_kind_of_lab_is_rehearsed(
     host: LabHost, tmp_path: Path, spec: dict[str, Any], nodes: tuple[str, ...]
 ) -> None:
@@ -130,14 +138,29 @@ def test_what_is_in_use_is_not_touched(host_of_lab: LabHost, tmp_path: Path) -> 
     wait_until_as_before(host, before)
 
 
-def test_killed_at_any_moment_nothing_stays_and_the_next_one_is_well(host_of_lab: LabHost, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("who", "state"),
+    [
+        pytest.param("bootstrap", "boots", marks=pytest.mark.full),
+        pytest.param("worker-0", "boots from its medium", marks=pytest.mark.full),
+        ("worker-0", "boots from its disk"),
+    ],
+)
+def test_killed_it_can_be_cleared_away(host_of_lab: LabHost, tmp_path: Path, who: str, state: str) -> None:
     host = host_of_lab
     inventory = checkout.inventory(host, tmp_path, rehearsed=True, firmware="bios")
     before = settled(host)
-    for who, state in (("bootstrap", "boots"), ("worker-0", "boots from its medium")):
-        kill_when(host, inventory, who, state)
-        assert modules.run_on(inventory, "rehearsal", {"lab": "rehearsal", "state": "absent"})["changed"]
-        assert rehearsal_lab.left_behind(host, inventory) == []
+    kill_when(host, inventory, who, state)
+    assert modules.run_on(inventory, "rehearsal", {"lab": "rehearsal", "state": "absent"})["changed"]
+    assert rehearsal_lab.left_behind(host, inventory) == []
+    wait_until_as_before(host, before)
+
+
+@pytest.mark.full
+def test_killed_the_next_one_is_well(host_of_lab: LabHost, tmp_path: Path) -> None:
+    host = host_of_lab
+    inventory = checkout.inventory(host, tmp_path, rehearsed=True, firmware="bios")
+    before = settled(host)
     kill_when(host, inventory, "worker-0", "boots from its disk")
     assert "rehearsal-worker-0" in host.run("virsh list --name").stdout
 

@@ -150,6 +150,7 @@ def node(lab: Lab) -> dict[str, Any]:
     return next(node for node in lab.model["nodes"] if node["name"] == NODE)
 
 
+@pytest.mark.full
 def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab) -> None:
     with mended_by(lab, "network"):
         lab.host.run("ip link set nmb-rehearsal down")
@@ -183,6 +184,7 @@ def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(l
         assert "MTU of nmb-rehearsal is 1400" in failed["bootstrap", "full-size frames"]["advice"]
 
 
+@pytest.mark.full
 def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab) -> None:
     with leases_taken(lab, POOL + OTHERS):
         failed = rehearse(lab)
@@ -201,6 +203,7 @@ def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named
     assert f"service {SERVICE} does not run" in failed[NODE, "BMC answers"]["advice"]
 
 
+@pytest.mark.full
 def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab) -> None:
     lab.host.run("iptables -t nat -F LIBVIRT_PRT")
     with rule(lab, "INPUT", "-i nm-rehearsal -p tcp --dport 8000 -j DROP"):
@@ -215,6 +218,7 @@ def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab) -> None:
     wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
 
 
+@pytest.mark.full
 def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: Lab) -> None:
     kept = json.loads(lab.host.read(CREDENTIALS))
     kept[VM]["password"] += "?"
@@ -228,6 +232,7 @@ def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: 
         assert "chain OUTPUT" in check["advice"]
 
 
+@pytest.mark.full
 def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab) -> None:
     with mended_by(lab, "bmc"):
         place = lab.host.run([f"{SOFTWARE}/bin/python", "-c", WHERE]).stdout.strip()
@@ -242,6 +247,7 @@ def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab) -> None:
         assert "boot order cdrom, disk, interface, although its BMC was told disk" in check["advice"]
 
 
+@pytest.mark.full
 def test_a_wrong_mac_a_disk_that_takes_no_data_and_a_host_that_forwards_nothing_are_named(lab: Lab) -> None:
     with mended_by(lab, "nodes"):
         edit_vm(lab, (node(lab)["boot_mac"], "52:54:00:66:66:66"), ("<serial>", f"{READ_ONLY}<serial>"))

@@ -17,6 +17,7 @@ from support import checkout, interruption, lab_host, made_lab, snapshot, strang
 from support.checkout import run_playbook
 from support.failures import ending
 from support.modules import run_on
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,11 +73,9 @@ def pools_of(lab: str) -> list[str]:
     return [f"nometal-{lab}", f"nometal-{lab}-media"]
 
 
-def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -> None:
+def test_a_lab_is_made_once(host: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(host, tmp_path)
-    host.run("systemctl start virtlogd")  # whoever runs a VM leaves it running
     before = snapshot.take(host)
-
     foreseen = run_playbook("site", inventory, "--check", "--diff")
     assert went_well(foreseen), ending(foreseen.stdout)
     assert "define nometal-rehearsal" in foreseen.stdout
@@ -90,16 +89,20 @@ def test_a_lab_is_made_once_and_leaves_no_trace(host: LabHost, tmp_path: Path) -
     again = run_playbook("site", inventory)
     assert went_well(again, changed="0"), ending(again.stdout)
 
+
+def test_a_lab_outlives_a_reboot_and_leaves_no_trace(host_of_lab: LabHost, tmp_path: Path) -> None:
+    host = host_of_lab
+    inventory = checkout.inventory(host, tmp_path)
     switch_all_on(host)
     host.reboot()
-    assert pools(host) == pools_of("rehearsal")
+    wait_until("its pools are back", lambda: pools(host) == pools_of("rehearsal"))
     after_reboot = run_playbook("site", inventory)
     assert went_well(after_reboot, changed="0"), ending(after_reboot.stdout)
 
     switch_all_on(host)
     removed = run_playbook("teardown", inventory)
     assert went_well(removed), ending(removed.stdout)
-    assert changes(host, before) == ""
+    assert changes(host, made_lab.before()) == ""
     assert went_well(run_playbook("teardown", inventory), changed="0")
 
 
@@ -112,24 +115,38 @@ def foreseen_changes(run: CompletedProcess[str]) -> list[str]:
     return re.findall(r"^hypervisor .* changed=(\d+)", run.stdout, re.MULTILINE)
 
 
-# Of the tasks that change something, one fifth is interrupted when it has ended, another in its middle: after one task
-# is where the next begins. Of the teardown's, which each need a lab of their own, it is an eighth. Whoever changes a
-# stage runs them all once, with every_nth(1, ...).
-def test_killed_after_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    points = interruption.every_nth(5, interruption.changing_tasks, first=4)
-    assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points) == ""
+Points = interruption.Points
 
 
-def test_killed_in_the_middle_of_a_change_it_is_completed_by_the_next_run(tmp_path: Path) -> None:
-    points = interruption.every_nth(5, interruption.changing_tasks, first=2)
-    assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points, during=True) == ""
+def only(number: int) -> Points:
+    """Of the tasks that change something."""
+    return lambda tasks: [interruption.changing_tasks(tasks)[number]]
 
 
-def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path) -> None:
+# Whether a run is killed when a task has ended, or in its middle: after one task is where the next begins.
+@pytest.mark.parametrize(
+    ("points", "during"),
+    [
+        pytest.param(only(4), False, id="after one"),
+        pytest.param(interruption.changing_tasks, False, id="after each", marks=pytest.mark.full),
+        pytest.param(interruption.changing_tasks, True, id="in the middle of each", marks=pytest.mark.full),
+    ],
+)
+def test_killed_it_is_completed_by_the_next_run(tmp_path: Path, points: Points, during: bool) -> None:
+    assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points, during=during) == ""
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(only(3), id="after one"),
+        pytest.param(interruption.changing_tasks, id="after each", marks=pytest.mark.full),
+    ],
+)
+def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path, points: Points) -> None:
     teardown = interruption.Playbook(
         lambda host: checkout.command("teardown", checkout.inventory(host, tmp_path)), directory=checkout.ROOT
     )
-    points = interruption.every_nth(8, interruption.changing_tasks, first=1)
     assert interruption.interrupt_everywhere(teardown, made_lab.start, points=points) == ""
 
 
@@ -139,6 +156,7 @@ def site(tmp_path: Path) -> interruption.Playbook:
     )
 
 
+@pytest.mark.full
 def test_two_labs_live_side_by_side(host_of_lab: LabHost, tmp_path: Path) -> None:
     host = host_of_lab
     first = checkout.inventory(host, tmp_path)
@@ -164,6 +182,7 @@ def test_two_labs_live_side_by_side(host_of_lab: LabHost, tmp_path: Path) -> Non
     assert changes(host, made_lab.before()) == ""
 
 
+@pytest.mark.full
 def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host: LabHost, tmp_path: Path) -> None:
     """Roles make labs without registering them. VMs of nobody that are named alike are told apart by their bridges."""
     inventory = checkout.inventory(host, tmp_path, name="a--b")
@@ -209,6 +228,7 @@ def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host
     assert changes(host, before) == ""
 
 
+@pytest.mark.full
 def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host_of_lab: LabHost, tmp_path: Path) -> None:
     changed = checkout.inventory(
         host_of_lab, tmp_path, machine_network={"cidr": "10.9.0.0/24"}, nodes={"workers": {"count": 4}}
@@ -229,6 +249,7 @@ qemu-img create -q -f qcow2 -b first.qcow2 -F qcow2 /srv/mine/second.qcow2
 """
 
 
+@pytest.mark.full
 def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
     """What others have in libvirt and in every directory: mounts, images, a bridge that needs no forwarding."""
     host.run("ip link add theirs type bridge && ip link set theirs up")
@@ -269,6 +290,7 @@ def test_what_is_not_the_labs_stays(host: LabHost, tmp_path: Path) -> None:
     assert changes(host, before) == ""
 
 
+@pytest.mark.full
 def test_libvirt_that_was_stopped_is_stopped_again(host: LabHost, tmp_path: Path) -> None:
     host.run("systemctl disable --now libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket libvirtd.service")
     before = snapshot.take(host)
@@ -314,6 +336,7 @@ def test_an_inventory_without_hypervisors_is_an_error(tmp_path: Path, playbook: 
     assert "This inventory describes no lab. It needs a host in the group hypervisors" in refused.stdout
 
 
+@pytest.mark.full
 def test_another_lab_than_the_one_that_is_there_is_told_and_left_alone(host_of_lab: LabHost, tmp_path: Path) -> None:
     host = host_of_lab
     renamed = run_playbook("teardown", checkout.inventory(host, tmp_path, name="renamed"))
@@ -344,6 +367,7 @@ def let_another_run_have(host: LabHost, lab: str) -> None:
     host.write(f"/run/nometal/locks/{lab}", json.dumps({**record, **now}))
 
 
+@pytest.mark.full
 def test_a_misspelt_user_is_told_and_not_made(host: LabHost, tmp_path: Path) -> None:
     users = host.read("/etc/passwd")
     refused = run_playbook("host", checkout.inventory(host, tmp_path), "-e", "{host_prep_libvirt_users: [bobb]}")
@@ -353,6 +377,7 @@ def test_a_misspelt_user_is_told_and_not_made(host: LabHost, tmp_path: Path) -> 
     assert went_well(run_playbook("teardown", checkout.inventory(host, tmp_path)))
 
 
+@pytest.mark.full
 def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path: Path) -> None:
     host.run("mkdir /srv/theirs && virsh pool-define-as nometal-rehearsal dir --target /srv/theirs")
     before = snapshot.take(host)
@@ -362,7 +387,7 @@ def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path:
     assert changes(host, before) == ""
 
 
-def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHost, short_path: Path) -> None:
+def test_it_works_by_fully_qualified_names_from_the_built_collection(host_of_lab: LabHost, short_path: Path) -> None:
     programs = Path(sys.executable).parent
     galaxy = [str(programs / "ansible-galaxy"), "collection"]
     subprocess.run(
@@ -371,9 +396,10 @@ def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHo
     [tarball] = short_path.glob("nometal-ipi-*.tar.gz")
     install = ["install", str(tarball), "--offline", "--collections-path", str(short_path / "installed")]
     subprocess.run([*galaxy, *install], cwd=short_path, check=True, capture_output=True)
+    inventory = checkout.inventory(host_of_lab, short_path)
     for playbook in ("site", "teardown"):
         run = subprocess.run(
-            [programs / "ansible-playbook", f"nometal.ipi.{playbook}", "-i", checkout.inventory(host, short_path)],
+            [programs / "ansible-playbook", f"nometal.ipi.{playbook}", "-i", inventory],
             cwd=short_path,
             env={
                 "PATH": "/usr/bin:/bin",
@@ -388,11 +414,12 @@ def test_it_works_by_fully_qualified_names_from_the_built_collection(host: LabHo
         assert went_well(run), ending(run.stdout)
 
 
-def test_it_works_under_ansible_runner(host: LabHost, short_path: Path) -> None:
+def test_it_works_under_ansible_runner(host_of_lab: LabHost, short_path: Path) -> None:
     """As AWX runs it: the project is the checkout, and events are read instead of a screen."""
     runner = Path(sys.executable).with_name("ansible-runner")
     (short_path / "project").symlink_to(checkout.ROOT)
-    arguments = ["--playbook", "playbooks/site.yml", "--inventory", str(checkout.inventory(host, short_path)), "--json"]
+    inventory = checkout.inventory(host_of_lab, short_path)
+    arguments = ["--playbook", "playbooks/site.yml", "--inventory", str(inventory), "--json"]
     path = {**os.environ, "PATH": f"{runner.parent}:{os.environ['PATH']}"}
     run = subprocess.run([runner, "run", short_path, *arguments], env=path, check=True, text=True, capture_output=True)
     events = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]

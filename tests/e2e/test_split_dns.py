@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from support import checkout, lab_host, snapshot
 from support.modules import run_on
 from support.street import OUTSIDE, ROUTER
@@ -303,6 +304,7 @@ def give_carrier(lab: Lab) -> None:
     soon(lab.host, f"grep -q up /sys/class/net/{bridge}/operstate")
 
 
+@pytest.mark.full
 def test_the_dnsmasq_of_network_manager(tmp_path: Path) -> None:
     with a_world(tmp_path) as world, lab_host.start(street=world.street, mirror=True) as host:
         host.write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from support import checkout, lab_host, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
@@ -20,6 +21,7 @@ WRITABLE_BY_OTHERS = (
 )
 
 
+@pytest.mark.full
 def test_owners_and_modes_are_the_same_whatever_the_umask(tmp_path: Path) -> None:
     """The loosest and the strictest: what is alike under both depends on none."""
     with prepared() as host:

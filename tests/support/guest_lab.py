@@ -66,8 +66,7 @@ class Lab:
         assert run.returncode == 0, ending(run.stdout)
 
     def make_network(self) -> None:
-        for stage in ("host", "network"):
-            self.play(stage)
+        self.play("host network")
 
     @property
     def network(self) -> dict[str, Any]:

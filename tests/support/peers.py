@@ -14,7 +14,7 @@ from support import stranger
 from support.street import ROUTER, ROUTER_V6, house_address, house_address_v6
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from support.lab_host import LabHost
 
@@ -207,8 +207,11 @@ class HostKind:
     umask: str = "usual umask"
 
     def __str__(self) -> str:
-        special = [getattr(self, name) for name in FACTORS if name != "suite" and getattr(self, name) != _PLAIN[name]]
-        return ", ".join([self.suite, *(special or ["plain"])])
+        return ", ".join([self.suite, *(self.special or ["plain"])])
+
+    @property
+    def special(self) -> list[str]:
+        return [getattr(self, name) for name in FACTORS if name != "suite" and getattr(self, name) != _PLAIN[name]]
 
     @property
     def variables(self) -> dict[str, object]:
@@ -256,6 +259,11 @@ def each_alone() -> Iterator[HostKind]:
         for factor, levels in FACTORS.items():
             if factor != "suite":
                 yield from (replace(plain, **{factor: level}) for level in levels if level != _PLAIN[factor])
+
+
+def sample(kinds: Sequence[HostKind]) -> list[HostKind]:
+    """Of each release the one that is least like a plain host."""
+    return [max((kind for kind in kinds if kind.suite == suite), key=lambda kind: len(kind.special)) for suite in SUITE]
 
 
 def mixtures(seed: int) -> list[HostKind]:
