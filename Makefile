@@ -30,7 +30,8 @@ labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its l
 teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave the host as it was
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
-PARTS = lint types sanity unit integration molecule e2e
+# What is short runs beside each other; the rest has the machine for itself.
+PARTS = sanity molecule lint types unit integration e2e
 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run $(PARTS)
@@ -43,8 +44,8 @@ test-soak: ## Run all tests N times, every second time beside a hog on every cor
 test-fast: ## Run what takes less than a minute: lint, types and unit tests
 	@tests/run lint types unit
 
-test-full: ## Run all tests, with a lab on every kind of host: an hour more
-	@tests/run $(PARTS:e2e=full)
+test-full: ## Run all tests, also those for which others stand in `make test`: two hours more
+	@tests/run $(filter-out integration e2e,$(PARTS)) full
 
 test-lint test-types test-sanity test-unit test-integration test-molecule test-e2e test-matrix: test-%: ## Run one part of the tests
 	@tests/run $*
