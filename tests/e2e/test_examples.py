@@ -183,6 +183,7 @@ def test_those_of_modules_and_filters(host: LabHost, directory: Path) -> None:
     assert re.search(r"^hypervisor .* skipped=0 ", told, re.MULTILINE)
 
 
+@pytest.mark.full
 def test_those_of_roles_and_on_pages(host: LabHost, directory: Path) -> None:
     documented = examples.of_pages()
     playbooks = documented.pop("docs/awx.md")

@@ -32,7 +32,6 @@ COURSES: dict[str, list[tuple[str | None, int]]] = {
     "it begins anew": [("infrastructure", 4), ("bootstrap", 5)],
     "it goes on": [("initialize", 6), ("operators", 7), (None, 0)],
 }
-OTHER_COURSES = ("nothing is made", "it begins anew")
 
 
 @pytest.fixture
@@ -132,9 +131,8 @@ def test_older_and_newer_releases_are_installed(host: LabHost, lab: InstallLab, 
     assert f"runs OpenShift {version.partition('-')[2]}." in done.stdout
 
 
-@pytest.mark.parametrize(
-    "course", [pytest.param(name, marks=[pytest.mark.full] if name in OTHER_COURSES else []) for name in COURSES]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("course", COURSES)
 def test_failures_at_each_stage_are_told_and_gone_on_from(host: LabHost, lab: InstallLab, course: str) -> None:
     before = settled(host)
     last = 0
@@ -163,6 +161,7 @@ def judge_bundle(host: LabHost, told: str) -> None:
     assert secrets_in(told + unpacked) == []
 
 
+@pytest.mark.full
 def test_killed_it_is_followed_again_and_goes_on(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
     before = settled(host)
     lab.scenario(hang={"stage": "bootstrap"})

@@ -1,6 +1,6 @@
 """A lab on hosts as administrators really have them: made, rehearsed, used by guests, and removed without a trace.
 
-`make test` takes one host of each release, which has much that others have; `make test-full` takes a few which together
+`make test` takes one host which has much that others have; `make test-full` takes a few which together
 have every kind, and each kind alone, on every release, with a rehearsal on each. The mixtures are drawn by
 --matrix-seed. The kinds: support/peers.py.
 """

@@ -51,6 +51,7 @@ def test_a_power_cut_while_packages_are_unpacked_is_repaired_by_the_next_run(bar
     assert bare.run("dpkg --audit").stdout == ""
 
 
+@pytest.mark.full
 def test_packages_that_were_brought_go_when_asked_and_others_stay(bare: LabHost, tmp_path: Path) -> None:
     # tree is somebody's; libjansson4 lies about needlessly, is needed by what the lab brings, and needless again after.
     # dnsmasq was in use once, and somebody wants to keep its configuration.

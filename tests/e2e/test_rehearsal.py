@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "machine_network": {**BOTH, "topology": "direct"},
             "bootstrap": {"address": "static", "ip": "192.168.126.9"},
         },
-        TWO,
+        ONE,
     ),
     "BIOS, IPv6, reserved": (
         {
@@ -51,11 +51,11 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
             "machine_network": {**MACHINES, "forward": "isolated"},
             "provisioning_network": {**PXE, "mode": "unmanaged"},
         },
-        ONE,
+        TWO,
     ),
 }
 # What differs there is in another kind, or in test_network_kinds.py.
-OTHERWISE_TESTED = ("BIOS, IPv6, reserved",)
+OTHERWISE_TESTED = ("BIOS, IPv6, reserved", "Redfish, UEFI, PXE, unmanaged, isolated")
 STAGES = "host network nodes bmc"
 # What Ansible starts for an asynchronous task looks every five seconds whether that has ended.
 RUNNING = "/run/nometal/rehearsal/rehearsal"
@@ -141,9 +141,9 @@ def test_what_is_in_use_is_not_touched(host_of_lab: LabHost, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("who", "state"),
     [
-        pytest.param("bootstrap", "boots", marks=pytest.mark.full),
+        ("bootstrap", "boots"),
         pytest.param("worker-0", "boots from its medium", marks=pytest.mark.full),
-        ("worker-0", "boots from its disk"),
+        pytest.param("worker-0", "boots from its disk", marks=pytest.mark.full),
     ],
 )
 def test_killed_it_can_be_cleared_away(host_of_lab: LabHost, tmp_path: Path, who: str, state: str) -> None:

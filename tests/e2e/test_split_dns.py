@@ -253,6 +253,7 @@ def refused(result: dict[str, Any]) -> str:
     return result["msg"]
 
 
+@pytest.mark.full
 def test_systemd_resolved(tmp_path: Path) -> None:
     with a_world(tmp_path) as world, lab_host.start(street=world.street, mirror=True) as host:
         host.write("/etc/systemd/resolved.conf.d/street.conf", f"[Resolve]\nDNS={ROUTER}\nDNSSEC=no\nDNSOverTLS=no\n")

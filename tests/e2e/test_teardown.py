@@ -113,6 +113,7 @@ def things_of_mine(host: LabHost) -> str:
     return host.run(f"ls -lR /srv/mine; {links}; virsh pool-dumpxml mine").stdout
 
 
+@pytest.mark.full
 def test_what_is_there_without_libvirt_goes_and_the_rest_with_it(host: LabHost, tmp_path: Path) -> None:
     """First it is masked, and nothing can ask it or netlink. Then it is uninstalled, with all that it needs."""
     inventory = checkout.inventory(host, tmp_path)

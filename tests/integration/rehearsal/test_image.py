@@ -126,6 +126,7 @@ def test_it_is_made_once(host: LabHost, image: dict[str, Any]) -> None:
     assert host.run("ls /boot /lib/modules", check=False).stdout.split() == ["/boot:"]
 
 
+@pytest.mark.full
 def test_it_boots_everywhere(host: LabHost, image: dict[str, Any], tmp_path: Path) -> None:
     iso = host.root / image["path"].lstrip("/")
     with ThreadPoolExecutor(max_workers=3) as several:
