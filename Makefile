@@ -53,6 +53,10 @@ test-lint test-types test-sanity test-unit test-integration test-molecule test-e
 bench: $(VENV)/.test ## Measure, as ratios within one run
 	@for bench in tests/bench/bench_*.py; do PYTHONPATH=playbooks/collections $(VENV)/bin/python "$$bench" || exit 1; done
 
+.PHONY: recordings
+recordings: $(VENV)/.test ## Record anew, on a host, what tests/unit/rehearsal/test_recorded.py judges
+	$(IN_VENV) pytest --record tests/e2e/test_rehearsal_broken.py
+
 docs: $(VENV)/.test ## Write anew what is generated: the reference of lab_spec and the roles' READMEs
 	$(VENV)/bin/python scripts/lab_reference.py
 	$(VENV)/bin/python scripts/role_readmes.py

@@ -1,6 +1,7 @@
 """Labs that are really broken: the rehearsal names what is wrong, does not keep anybody waiting, and leaves no trace.
 
-Each test breaks a thing or a few that do not hide each other, rehearses with one node, and mends the lab.
+Each test breaks a thing or a few that do not hide each other, rehearses with one node, and mends the lab. What the
+rehearsal must say is in `support/rehearsal_faults.py`. With `--record`, what it has observed is recorded.
 """
 
 from __future__ import annotations
@@ -11,34 +12,42 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, made_lab, rehearsal_lab
+from support import checkout, made_lab, rehearsal_lab, rehearsal_recorder
+from support import rehearsal_faults as faults
 from support.guest_lab import Lab
+from support.rehearsal_faults import (
+    API,
+    NEIGHBOUR_MAC,
+    NETWORK,
+    NODE,
+    OTHER,
+    OTHERS,
+    POOL,
+    READ_ONLY,
+    ROGUE,
+    SERVICE,
+    VM,
+    WRONG_MAC,
+)
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from support.rehearsal_lab import Checks
 
-NODE, OTHER = "worker-0", "control-plane-0"
-VM = "rehearsal-worker-0"
-NETWORK = "nometal-rehearsal"
-SERVICE = "nometal-bmc-rehearsal"
+    Fault = Callable[[Checks], None]
+    Rehearse = Callable[..., Checks]
+
 SOFTWARE = "/opt/nometal/bmc"
 WHERE = "import nometal_bmc; print(nometal_bmc.__path__[0])"
 CREDENTIALS = "/var/lib/nometal/bmc/rehearsal/credentials.json"
 DISK = "/var/lib/libvirt/images/nometal-rehearsal/rehearsal-worker-0-0.qcow2"
-API, GATEWAY = "192.168.126.5", "192.168.126.1"
-READ_ONLY = "<readonly/>"
-ROGUE = "192.168.126.66"
-POOL, OTHERS = 8, 20
-"""Addresses for bootstrap VMs, and for everybody else."""
-USED_UP = f"is used up: its {POOL} addresses are leased to 52:54:00:99:00:00"
 AGENT = checkout.ROOT / "plugins/module_utils/_rehearsal/agent"
 # A machine on the installer's bridge that is none of the lab's.
 NEIGHBOUR = """
 ip netns add neighbour
-ip link add eth0 netns neighbour type veth peer name neighbour
+ip link add eth0 netns neighbour address "$2" type veth peer name neighbour
 ip link set neighbour master baremetal up
 ip -n neighbour link set eth0 up
 ip -n neighbour addr add "$1"/24 dev eth0
@@ -97,20 +106,26 @@ def mended_by(lab: Lab, playbooks: str) -> Iterator[None]:
         lab.play(playbooks)
 
 
-def rehearse(lab: Lab, nodes: Collection[str] = (NODE,)) -> Checks:
-    """What failed."""
-    result = rehearsal_lab.rehearse(lab.inventory, nodes)
-    assert not result["ok"]
-    return rehearsal_lab.checks(result)
+@pytest.fixture
+def rehearse(lab: Lab, request: pytest.FixtureRequest) -> Rehearse:
+    """Returns what failed in a lab with this fault, of which a recording has the name."""
+
+    def rehearse(fault: Fault, nodes: Collection[str] = (NODE,)) -> Checks:
+        if request.config.getoption("--record"):
+            result = rehearsal_recorder.rehearse(lab.host, lab.inventory, nodes, fault.__name__)
+        else:
+            result = rehearsal_lab.rehearse(lab.inventory, nodes)
+        assert not result["ok"]
+        return rehearsal_lab.checks(result)
+
+    return rehearse
 
 
 @contextmanager
-def neighbour(lab: Lab, address: str) -> Iterator[str]:
-    """Its MAC address."""
-    lab.host.run(["sh", "-ec", NEIGHBOUR, "-", address])
-    [link] = json.loads(lab.host.run("ip -json -n neighbour link show eth0").stdout)
+def neighbour(lab: Lab, address: str) -> Iterator[None]:
+    lab.host.run(["sh", "-ec", NEIGHBOUR, "-", address, NEIGHBOUR_MAC])
     try:
-        yield link["address"]
+        yield
     finally:
         lab.host.run("ip netns del neighbour")
 
@@ -151,113 +166,86 @@ def node(lab: Lab) -> dict[str, Any]:
 
 
 @pytest.mark.full
-def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab) -> None:
+def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run("ip link set nmb-rehearsal down")
-        failed = rehearse(lab)
-        assert "Link nmb-rehearsal is down" in failed["host", "installer's bridge"]["advice"]
-        assert "bootstrap" not in {who for who, _check in failed}
+        failed = rehearse(faults.link_down)
+        faults.link_down(failed)
 
 
-def test_a_network_that_is_stopped_ends_it_before_anything_is_started(lab: Lab) -> None:
+def test_a_network_that_is_stopped_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run(["virsh", "net-destroy", NETWORK])
-        failed = rehearse(lab)
-        assert {who for who, _check in failed} == {"host"}
-        for check in failed.values():
-            assert f"libvirt network {NETWORK} is not running" in check["advice"]
+        failed = rehearse(faults.network_stopped)
+        faults.network_stopped(failed)
 
 
-def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(lab: Lab) -> None:
+def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run(f"virsh net-update {NETWORK} delete dns-host \"<host ip='{API}'/>\" --live --config")
         lab.host.run("ip link set nmb-rehearsal mtu 1400")
-        with neighbour(lab, ROGUE) as mac:
+        with neighbour(lab, ROGUE):
             lab.host.run(DHCP_SERVER)
-            failed = rehearse(lab)
+            failed = rehearse(faults.record_missing_second_server_small_frames)
             lab.host.run("systemctl stop rogue")
-        names = {("host", "names on the host"), ("bootstrap", "names"), ("bootstrap", "reverse names")}
-        assert set(failed) == {*names, ("bootstrap", "DHCP servers"), ("bootstrap", "full-size frames")}
-        for name in names:
-            assert f"{NETWORK} has no DNS record of api" in failed[name]["advice"]
-        assert f"A second DHCP server, {ROGUE} ({mac})" in failed["bootstrap", "DHCP servers"]["advice"]
-        assert "MTU of nmb-rehearsal is 1400" in failed["bootstrap", "full-size frames"]["advice"]
+        faults.record_missing_second_server_small_frames(failed)
 
 
 @pytest.mark.full
-def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab) -> None:
+def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab, rehearse: Rehearse) -> None:
     with leases_taken(lab, POOL + OTHERS):
-        failed = rehearse(lab)
-    assert set(failed) == {("bootstrap", "address"), ("bootstrap", "DHCP servers")}
-    for check in failed.values():
-        assert USED_UP in check["advice"]
+        failed = rehearse(faults.server_without_addresses)
+    faults.server_without_addresses(failed)
 
 
-def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named(lab: Lab) -> None:
-    with mended_by(lab, "bmc"), leases_taken(lab, POOL), neighbour(lab, API) as mac:
+def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named(lab: Lab, rehearse: Rehearse) -> None:
+    with mended_by(lab, "bmc"), leases_taken(lab, POOL), neighbour(lab, API):
         lab.host.run(["systemctl", "stop", SERVICE])
-        failed = rehearse(lab)
-    assert set(failed) == {("bootstrap", "address"), ("bootstrap", "virtual addresses free"), (NODE, "BMC answers")}
-    assert USED_UP in failed["bootstrap", "address"]["advice"]
-    assert f"It is {API} ({mac})" in failed["bootstrap", "virtual addresses free"]["advice"]
-    assert f"service {SERVICE} does not run" in failed[NODE, "BMC answers"]["advice"]
+        failed = rehearse(faults.pool_used_up_address_taken_bmc_stopped)
+    faults.pool_used_up_address_taken_bmc_stopped(failed)
 
 
 @pytest.mark.full
-def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab) -> None:
+def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab, rehearse: Rehearse) -> None:
     lab.host.run("iptables -t nat -F LIBVIRT_PRT")
     with rule(lab, "INPUT", "-i nm-rehearsal -p tcp --dport 8000 -j DROP"):
-        failed = rehearse(lab)
-    assert set(failed) == {("bootstrap", "way out"), (NODE, "BMC answers")}
-    assert "it is filtered between them, by `iifname" in failed[NODE, "BMC answers"]["advice"]
-    assert "chain INPUT" in failed[NODE, "BMC answers"]["advice"]
-    assert "rules that translate 192.168.126.0/24 are gone" in failed["bootstrap", "way out"]["advice"]
-    assert "playbooks/network.yml repairs it" in failed["bootstrap", "way out"]["advice"]
+        failed = rehearse(faults.bmc_filtered_addresses_untranslated)
+    faults.bmc_filtered_addresses_untranslated(failed)
     lab.host.run("systemctl restart libvirtd")
     translated = "iptables -t nat -S LIBVIRT_PRT | grep MASQUERADE"
     wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
 
 
 @pytest.mark.full
-def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: Lab) -> None:
+def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: Lab, rehearse: Rehearse) -> None:
     kept = json.loads(lab.host.read(CREDENTIALS))
     kept[VM]["password"] += "?"
     with mended_by(lab, "bmc"), rule(lab, "OUTPUT", f"-d {API} -p tcp --dport 6180 -j DROP"):
         lab.host.write(CREDENTIALS, json.dumps(kept), "0600")
-        failed = rehearse(lab, nodes=(NODE, OTHER))
-    assert set(failed) == {("host", "virtual addresses"), (NODE, "BMC login"), (OTHER, "power and media")}
-    assert "does not know the password" in failed[NODE, "BMC login"]["advice"]
-    assert f"must reach http://{API}:6180" in failed[OTHER, "power and media"]["advice"]
-    for check in (failed["host", "virtual addresses"], failed[OTHER, "power and media"]):
-        assert "chain OUTPUT" in check["advice"]
+        failed = rehearse(faults.password_wrong_medium_out_of_reach, nodes=(NODE, OTHER))
+    faults.password_wrong_medium_out_of_reach(failed)
 
 
 @pytest.mark.full
-def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab) -> None:
+def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "bmc"):
         place = lab.host.run([f"{SOFTWARE}/bin/python", "-c", WHERE]).stdout.strip()
         for name, text in DISOBEDIENT.items():
             lab.host.run(f"cat >>{place}/{name}", input=text)
         lab.host.run(["systemctl", "restart", SERVICE])
-        failed = rehearse(lab)
-        assert set(failed) == {(NODE, "boots from its disk")}
-        check = failed[NODE, "boots from its disk"]
-        assert check["seen"] == "it booted its medium again"
-        assert "in its drive, although its BMC had ejected it" in check["advice"]
-        assert "boot order cdrom, disk, interface, although its BMC was told disk" in check["advice"]
+        failed = rehearse(faults.boot_order_not_changed)
+        faults.boot_order_not_changed(failed)
 
 
 @pytest.mark.full
-def test_a_wrong_mac_a_disk_that_takes_no_data_and_a_host_that_forwards_nothing_are_named(lab: Lab) -> None:
+def test_a_wrong_mac_a_disk_that_takes_no_data_and_a_host_that_forwards_nothing_are_named(
+    lab: Lab, rehearse: Rehearse
+) -> None:
     with mended_by(lab, "nodes"):
-        edit_vm(lab, (node(lab)["boot_mac"], "52:54:00:66:66:66"), ("<serial>", f"{READ_ONLY}<serial>"))
+        edit_vm(lab, (node(lab)["boot_mac"], WRONG_MAC), ("<serial>", f"{READ_ONLY}<serial>"))
         lab.host.run("sysctl -q net.ipv4.ip_forward=0")
-        failed = rehearse(lab)
-        assert set(failed) == {(NODE, "MAC address"), (NODE, "disk written"), ("bootstrap", "way out")}
-        assert "another MAC address than its reservation" in failed[NODE, "MAC address"]["advice"]
-        assert failed[NODE, "MAC address"]["seen"] == "52:54:00:66:66:66"
-        assert f"take <readonly/> out with `virsh edit {VM}`" in failed[NODE, "disk written"]["advice"]
-        assert "does not forward ipv4 packets" in failed["bootstrap", "way out"]["advice"]
+        failed = rehearse(faults.mac_wrong_disk_read_only_nothing_forwarded)
+        faults.mac_wrong_disk_read_only_nothing_forwarded(failed)
         edit_vm(lab, (f"{READ_ONLY}\n      <serial>", "<serial>"))
         lab.host.run("sysctl -q net.ipv4.ip_forward=1")
 

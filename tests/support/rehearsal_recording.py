@@ -1,0 +1,126 @@
+"""What a rehearsal has observed, as far as it judges and explains by it. Runs in a lab host, too, to record it there.
+
+With the collection on the path, it rehearses as the module does; see `rehearsal_recorder`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes, rehearsal
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.stage import Places
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import Check, Story
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Starts = Mapping[tuple[str, str], Start | None]
+
+DETAILS = ("info_data", "info_slave_data")
+"""Of links: timers and settings of bridges and their ports. They are the bulk of it, and nothing judges by them."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    lab: Lab
+    story: Story
+    host_checks: Sequence[Check]
+    """Those that the host has made before anything ran."""
+    evidence: Evidence
+    can_secure_boot: bool
+
+    def judged(self) -> list[Check]:
+        return rehearsal.judged(self.lab, self.story, can_secure_boot=self.can_secure_boot)
+
+    def explained(self) -> list[Check]:
+        return causes.explained(self.lab, self.evidence, [*self.host_checks, *self.judged()])
+
+
+def written(recording: Recording) -> dict[str, Any]:
+    """For JSON."""
+    told, found = recording.story, recording.evidence
+    host = {key: asdict(value) if isinstance(value, Check) else value for key, value in told.host.items()}
+    return {
+        "lab": asdict(recording.lab),
+        "story": {**vars(told), "host": {**host, "starts": _starts_written(told.host.get("starts", {}))}},
+        "host_checks": [asdict(check) for check in recording.host_checks],
+        "evidence": {
+            **vars(found),
+            "links": _without_details(found.links),
+            "records": sorted(found.records),
+            "rules": [asdict(rule) for rule in found.rules],
+            "starts": _starts_written(found.starts),
+        },
+        "can_secure_boot": recording.can_secure_boot,
+    }
+
+
+def read(text: str) -> Recording:
+    kept = json.loads(text)
+    host, found = kept["story"]["host"], kept["evidence"]
+    checks = {key: Check(**host[key]) for key in ("virtual addresses",) if key in host}
+    return Recording(
+        lab=Lab(**kept["lab"]),
+        story=Story(**{**kept["story"], "host": {**host, **checks, "starts": _starts_read(host["starts"])}}),
+        host_checks=[Check(**check) for check in kept["host_checks"]],
+        evidence=Evidence(
+            **{
+                **found,
+                "leases": [(address, mac) for address, mac in found["leases"]],
+                "records": set(found["records"]),
+                "rules": [Rule(**rule) for rule in found["rules"]],
+                "starts": _starts_read(found["starts"]),
+            }
+        ),
+        can_secure_boot=kept["can_secure_boot"],
+    )
+
+
+def _without_details(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_details(below) for key, below in value.items() if key not in DETAILS}
+
+
+def _starts_written(starts: Starts) -> dict[str, Any]:
+    """By node, then by what it was started for."""
+    nodes = dict.fromkeys(node for node, _what in starts)
+    return {
+        node: {what: asdict(start) if start else None for (whose, what), start in starts.items() if whose == node}
+        for node in nodes
+    }
+
+
+def _starts_read(starts: Mapping[str, Mapping[str, Any]]) -> Starts:
+    return {
+        (node, what): Start(**start) if start else None for node, own in starts.items() for what, start in own.items()
+    }
+
+
+def rehearsed(lab: Mapping[str, Any], image: str, *, can_secure_boot: bool) -> dict[str, Any]:
+    """The report, the recording, and what the rehearsal has made of it."""
+    judged = mock.patch.object(rehearsal, "judged", wraps=rehearsal.judged)
+    explained = mock.patch.object(causes, "explained", wraps=causes.explained)
+    of, uri = Lab(**lab), "qemu:///system"
+    with judged as judging, explained as explaining, connect(uri) as connection, rehearsal.alone(of.name):
+        report = rehearsal.rehearse(of, Places(Path(image)), connection, can_secure_boot=can_secure_boot)
+    _lab, story = judging.call_args.args
+    _lab, evidence, checks = explaining.call_args.args
+    made = len(rehearsal.judged(of, story, can_secure_boot=can_secure_boot))
+    recording = Recording(of, story, checks[: len(checks) - made], evidence, can_secure_boot)
+    said = recording.explained()
+    return {"report": report, "recording": written(recording), "said": [asdict(check) for check in said]}
+
+
+if __name__ == "__main__":
+    json.dump(rehearsed(**json.load(sys.stdin)), sys.stdout)
