@@ -173,6 +173,7 @@ def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab, rehear
         faults.link_down(failed)
 
 
+@pytest.mark.full
 def test_a_network_that_is_stopped_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run(["virsh", "net-destroy", NETWORK])
@@ -198,6 +199,7 @@ def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab, rehears
     faults.server_without_addresses(failed)
 
 
+@pytest.mark.full
 def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "bmc"), leases_taken(lab, POOL), neighbour(lab, API):
         lab.host.run(["systemctl", "stop", SERVICE])
