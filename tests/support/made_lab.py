@@ -20,14 +20,13 @@ from support.failures import ending
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from support.lab_host import LabHost
     from support.snapshot import Snapshot
     from support.street import Street
 
 STAGES = "host network nodes bmc"
 PRODUCT = ("playbooks", "roles", "plugins", "inventory")
+IGNORED = {"__pycache__", "collections"}
 LOGS_VMS = "systemctl start virtlogd"
 """Whoever runs a VM leaves it running."""
 IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quiet 'nometal-bmc-*'"
@@ -76,17 +75,16 @@ def _name(spec: dict[str, Any]) -> str:
 
 
 def _key(spec: dict[str, Any]) -> str:
-    files = sorted(path for path in _product() if path.is_file())
-    texts = (f"{path.relative_to(checkout.ROOT)}\0{_digest(path.read_bytes())}" for path in files)
     below = (tree.name for tree in lab_host.trees())
-    return _digest("\0".join([json.dumps(spec, sort_keys=True), *below, Path(__file__).read_text(), *texts]))[:12]
+    return _digest("\0".join([json.dumps(spec, sort_keys=True), *below, Path(__file__).read_text(), _product()]))[:12]
 
 
-def _product() -> Iterator[Path]:
-    for top in PRODUCT:
-        for path in (checkout.ROOT / top).rglob("*"):
-            if "__pycache__" not in path.parts and "collections" not in path.parts:
-                yield path
+@cache
+def _product() -> str:
+    """What playbooks make of a host may depend on any of it."""
+    paths = (path.relative_to(checkout.ROOT) for top in PRODUCT for path in (checkout.ROOT / top).rglob("*"))
+    files = (path for path in sorted(paths) if not IGNORED & {*path.parts} and (checkout.ROOT / path).is_file())
+    return "\0".join(f"{path}\0{_digest((checkout.ROOT / path).read_bytes())}" for path in files)
 
 
 def _digest(content: str | bytes) -> str:
