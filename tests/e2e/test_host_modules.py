@@ -19,7 +19,7 @@ NETWORK_AGAIN = "virsh net-destroy default && virsh net-start default"
 ANSWERS = "virsh --connect qemu:///system --quiet uri"
 
 
-@pytest.fixture(params=["systemd", "none"])
+@pytest.fixture(params=["systemd", pytest.param("none", marks=pytest.mark.full)])
 def host(request: pytest.FixtureRequest) -> Iterator[LabHost]:
     with lab_host.start(layer="prepared", init=request.param) as started:
         yield started

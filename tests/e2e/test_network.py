@@ -179,7 +179,6 @@ def test_a_live_change_disturbs_no_connection_and_beats_leases(lab: Lab) -> None
     assert far.addresses() == ["192.168.126.40"]
 
 
-@pytest.mark.full
 def test_swapped_reservations_beat_leases(lab: Lab) -> None:
     near, far = guests(lab)
     swapped = {"worker-0": {"ip": "192.168.126.20"}, "control-plane-0": {"ip": "192.168.126.40"}}

@@ -136,17 +136,13 @@ def test_killed_it_is_completed_by_the_next_run(tmp_path: Path, points: Points, 
     assert interruption.interrupt_everywhere(site(tmp_path), prepared, points=points, during=during) == ""
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        pytest.param(only(3), id="after one", marks=pytest.mark.full),
-        pytest.param(interruption.changing_tasks, id="after each", marks=pytest.mark.full),
-    ],
-)
-def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path, points: Points) -> None:
+@pytest.mark.full
+def test_a_teardown_that_is_killed_is_completed_by_the_next_one(tmp_path: Path) -> None:
+    """In test_canaries.py, it is killed once."""
     teardown = interruption.Playbook(
         lambda host: checkout.command("teardown", checkout.inventory(host, tmp_path)), directory=checkout.ROOT
     )
+    points = interruption.changing_tasks
     assert interruption.interrupt_everywhere(teardown, made_lab.start, points=points) == ""
 
 

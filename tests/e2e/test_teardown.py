@@ -53,6 +53,7 @@ def without_spec(host: LabHost, below: Path, lab_yml: str | None) -> Path:
     return directory
 
 
+@pytest.mark.full
 def test_a_host_on_which_nothing_was_installed_is_left_alone(tmp_path: Path) -> None:
     with lab_host.start(layer="bare") as bare:
         before = snapshot.take(bare)
