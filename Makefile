@@ -45,7 +45,7 @@ test-fast: ## Run what takes less than a minute: lint, types and unit tests
 	@tests/run lint types unit
 
 test-full: ## Run all tests, also those for which others stand in `make test`: two hours more
-	@tests/run $(filter-out integration e2e,$(PARTS)) full
+	@tests/run $(PARTS) full
 
 test-lint test-types test-sanity test-unit test-integration test-molecule test-e2e test-matrix: test-%: ## Run one part of the tests
 	@tests/run $*
