@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, guest, guest_lab, lab_host
+from support import checkout, guest, guest_lab, lab_host, made_lab
 from support.guest_lab import BMC_PORT, ECHO_PORT, Lab
 from support.modules import run_on
 from support.street import OUTSIDE, Street
@@ -54,7 +54,7 @@ def made(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, 
     dual.specify(name="dual", machine_network=DUAL, provisioning_network=PROVISIONING)
     dual.make_network()
     six.specify(name="six", machine_network=SIX)
-    six.play("host network nodes bmc")
+    six.play(made_lab.STAGES)
     host.reboot()
     return dual, six
 

@@ -56,7 +56,6 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 # What differs there is in another kind, or in test_network_kinds.py.
 OTHERWISE_TESTED = ("BIOS, IPv6, reserved", "Redfish, UEFI, PXE, unmanaged, isolated")
-STAGES = "host network nodes bmc"
 # What Ansible starts for an asynchronous task looks every five seconds whether that has ended.
 RUNNING = "/run/nometal/rehearsal/rehearsal"
 # The lab's own directories, and the route that the kernel gives a bridge when it first has carrier.
@@ -87,7 +86,7 @@ def test_every_kind_of_lab_is_rehearsed(
     host: LabHost, tmp_path: Path, spec: dict[str, Any], nodes: tuple[str, ...]
 ) -> None:
     inventory = checkout.inventory(host, tmp_path, **spec)
-    made = run_playbook(STAGES, inventory)
+    made = run_playbook(made_lab.STAGES, inventory)
     assert made.returncode == 0, ending(made.stdout)
     before = settled(host)
     result = rehearsal_lab.rehearse(inventory, nodes)

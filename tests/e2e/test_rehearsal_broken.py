@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from support.rehearsal_lab import Checks
 
     Fault = Callable[[Checks], None]
-    Rehearse = Callable[..., Checks]
+    Rehearse = Callable[..., None]
 
 SOFTWARE = "/opt/nometal/bmc"
 WHERE = "import nometal_bmc; print(nometal_bmc.__path__[0])"
@@ -108,15 +108,15 @@ def mended_by(lab: Lab, playbooks: str) -> Iterator[None]:
 
 @pytest.fixture
 def rehearse(lab: Lab, request: pytest.FixtureRequest) -> Rehearse:
-    """Returns what failed in a lab with this fault, of which a recording has the name."""
+    """Rehearse a lab with this fault and hold what failed to it; a recording has its name."""
 
-    def rehearse(fault: Fault, nodes: Collection[str] = (NODE,)) -> Checks:
+    def rehearse(fault: Fault, nodes: Collection[str] = (NODE,)) -> None:
         if request.config.getoption("--record"):
             result = rehearsal_recorder.rehearse(lab.host, lab.inventory, nodes, fault.__name__)
         else:
             result = rehearsal_lab.rehearse(lab.inventory, nodes)
         assert not result["ok"]
-        return rehearsal_lab.checks(result)
+        fault(rehearsal_lab.checks(result))
 
     return rehearse
 
@@ -169,16 +169,14 @@ def node(lab: Lab) -> dict[str, Any]:
 def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run("ip link set nmb-rehearsal down")
-        failed = rehearse(faults.link_down)
-        faults.link_down(failed)
+        rehearse(faults.link_down)
 
 
 @pytest.mark.full
 def test_a_network_that_is_stopped_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run(["virsh", "net-destroy", NETWORK])
-        failed = rehearse(faults.network_stopped)
-        faults.network_stopped(failed)
+        rehearse(faults.network_stopped)
 
 
 def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(lab: Lab, rehearse: Rehearse) -> None:
@@ -187,32 +185,30 @@ def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(l
         lab.host.run("ip link set nmb-rehearsal mtu 1400")
         with neighbour(lab, ROGUE):
             lab.host.run(DHCP_SERVER)
-            failed = rehearse(faults.record_missing_second_server_small_frames)
-            lab.host.run("systemctl stop rogue")
-        faults.record_missing_second_server_small_frames(failed)
+            try:
+                rehearse(faults.record_missing_second_server_small_frames)
+            finally:
+                lab.host.run("systemctl stop rogue")
 
 
 @pytest.mark.full
 def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab, rehearse: Rehearse) -> None:
     with leases_taken(lab, POOL + OTHERS):
-        failed = rehearse(faults.server_without_addresses)
-    faults.server_without_addresses(failed)
+        rehearse(faults.server_without_addresses)
 
 
 @pytest.mark.full
 def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "bmc"), leases_taken(lab, POOL), neighbour(lab, API):
         lab.host.run(["systemctl", "stop", SERVICE])
-        failed = rehearse(faults.pool_used_up_address_taken_bmc_stopped)
-    faults.pool_used_up_address_taken_bmc_stopped(failed)
+        rehearse(faults.pool_used_up_address_taken_bmc_stopped)
 
 
 @pytest.mark.full
 def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab, rehearse: Rehearse) -> None:
     lab.host.run("iptables -t nat -F LIBVIRT_PRT")
     with rule(lab, "INPUT", "-i nm-rehearsal -p tcp --dport 8000 -j DROP"):
-        failed = rehearse(faults.bmc_filtered_addresses_untranslated)
-    faults.bmc_filtered_addresses_untranslated(failed)
+        rehearse(faults.bmc_filtered_addresses_untranslated)
     lab.host.run("systemctl restart libvirtd")
     translated = "iptables -t nat -S LIBVIRT_PRT | grep MASQUERADE"
     wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
@@ -224,8 +220,7 @@ def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: 
     kept[VM]["password"] += "?"
     with mended_by(lab, "bmc"), rule(lab, "OUTPUT", f"-d {API} -p tcp --dport 6180 -j DROP"):
         lab.host.write(CREDENTIALS, json.dumps(kept), "0600")
-        failed = rehearse(faults.password_wrong_medium_out_of_reach, nodes=(NODE, OTHER))
-    faults.password_wrong_medium_out_of_reach(failed)
+        rehearse(faults.password_wrong_medium_out_of_reach, nodes=(NODE, OTHER))
 
 
 @pytest.mark.full
@@ -235,8 +230,7 @@ def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab, rehearse: 
         for name, text in DISOBEDIENT.items():
             lab.host.run(f"cat >>{place}/{name}", input=text)
         lab.host.run(["systemctl", "restart", SERVICE])
-        failed = rehearse(faults.boot_order_not_changed)
-        faults.boot_order_not_changed(failed)
+        rehearse(faults.boot_order_not_changed)
 
 
 @pytest.mark.full
@@ -246,8 +240,7 @@ def test_a_wrong_mac_a_disk_that_takes_no_data_and_a_host_that_forwards_nothing_
     with mended_by(lab, "nodes"):
         edit_vm(lab, (node(lab)["boot_mac"], WRONG_MAC), ("<serial>", f"{READ_ONLY}<serial>"))
         lab.host.run("sysctl -q net.ipv4.ip_forward=0")
-        failed = rehearse(faults.mac_wrong_disk_read_only_nothing_forwarded)
-        faults.mac_wrong_disk_read_only_nothing_forwarded(failed)
+        rehearse(faults.mac_wrong_disk_read_only_nothing_forwarded)
         edit_vm(lab, (f"{READ_ONLY}\n      <serial>", "<serial>"))
         lab.host.run("sysctl -q net.ipv4.ip_forward=1")
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, lab_host, snapshot, stranger
+from support import checkout, made_lab, snapshot
 from support.checkout import run_playbook
 from support.failures import ending
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from support.lab_host import LabHost
 
 # The snapshot leaves /run out.
 RUN = "find /run/nometal* /run/libvirtd.pid -printf '%p %u:%g %m\\n' 2>/dev/null | sort"
@@ -24,7 +22,7 @@ WRITABLE_BY_OTHERS = (
 @pytest.mark.full
 def test_owners_and_modes_are_the_same_whatever_the_umask(tmp_path: Path) -> None:
     """The loosest and the strictest: what is alike under both depends on none."""
-    with prepared() as host:
+    with made_lab.without_lab() as host:
         inventory = checkout.inventory(host, tmp_path)
         before = snapshot.take(host)
         writable_before = host.run(WRITABLE_BY_OTHERS, check=False).stdout
@@ -42,11 +40,3 @@ def test_owners_and_modes_are_the_same_whatever_the_umask(tmp_path: Path) -> Non
         assert strict.diff(loose, without=("files /usr/local/bin/python-*",)) == ""
         assert strict_run == loose_run
         assert snapshot.take(host).diff(before, without=("files /usr/local/bin/python-*",)) == ""
-
-
-def prepared() -> LabHost:
-    """Where libvirt has been in use, so that what it leaves behind by itself is there already."""
-    started = lab_host.start(layer="prepared")
-    stranger.use_libvirt(started)
-    started.run("systemctl start virtlogd")  # whoever runs a VM leaves it running
-    return started

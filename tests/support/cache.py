@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def cache_dir() -> Path:
@@ -25,3 +25,12 @@ def locked(name: str) -> Iterator[None]:
     with (cache_dir() / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def made_once(path: Path, lock: str, make: Callable[[], None]) -> Path:
+    """What never changes afterwards: the first who needs it makes it, and others wait."""
+    if not path.exists():
+        with locked(lock):
+            if not path.exists():
+                make()
+    return path

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from support.cache import cache_dir, locked
+from support.cache import cache_dir, made_once
 
 HERE = Path(__file__).parent
 SCRIPTS = {"init": "guest_init.sh", "bin/join": "guest_join.sh", "bin/lease": "guest_lease.sh"}
@@ -55,11 +55,7 @@ def image() -> Path:
     recipe = [Path(__file__), *(HERE / name for name in SCRIPTS.values())]
     key = hashlib.sha256(b"\0".join(path.read_bytes() for path in recipe)).hexdigest()[:12]
     path = cache_dir() / "guests" / key
-    if not path.exists():
-        with locked("guest-image"):
-            if not path.exists():
-                _build(path)
-    return path
+    return made_once(path, "guest-image", lambda: _build(path))
 
 
 def _build(path: Path) -> None:

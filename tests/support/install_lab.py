@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 MIRROR = "/srv/mirror"
 SCENARIO = "/etc/stand-in-installer.json"
 VERSIONS = {"4.14.30": "stable-4.14", "4.20.3": "stable-4.20", "4.22.1": "stable-4.22"}
-STAGES = "host network nodes bmc"
 # So small are the VMs; lab_spec with `install` refuses such nodes, so it is told of larger ones afterwards.
 SMALL = {"vcpus": 1, "memory": "192MiB", "disks": [{"size": "64MiB"}]}
 REAL = {"vcpus": 4, "memory": "16GiB", "disks": [{"size": "120GiB"}]}
@@ -59,7 +58,7 @@ class InstallLab:
     def make(self) -> None:
         """Beside another lab; start() has made its own."""
         inventory = checkout.inventory(self.host, self._below / "stages", **_with_nodes(self._spec, SMALL))
-        made = run_playbook(STAGES, inventory)
+        made = run_playbook(made_lab.STAGES, inventory)
         assert made.returncode == 0, ending(made.stdout)
 
     def with_one_node_less(self, stages: str, *arguments: str) -> CompletedProcess[str]:

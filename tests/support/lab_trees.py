@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 from support import sandbox
-from support.cache import cache_dir, locked
+from support.cache import cache_dir, locked, made_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,14 +67,9 @@ def tree(suite: str, layer: str) -> Path:
     if suite not in SUITES or layer not in LAYERS:
         raise ValueError(f"No tree {suite}/{layer}; suites: {', '.join(SUITES)}; layers: {', '.join(LAYERS)}.")
     path = _trees() / f"{suite}-{layer}-{_key(suite, layer)}"
-    if not path.exists():
-        parent_layer = PARENTS[layer]
-        parent = tree(suite, parent_layer) if parent_layer else None
-        with locked(f"{suite}-{layer}"):
-            if not path.exists():
-                _build(path, suite, layer, parent)
-                remove_outdated(path)
-    return path
+    parent_layer = PARENTS[layer]
+    parent = tree(suite, parent_layer) if parent_layer and not path.exists() else None
+    return made_once(path, f"{suite}-{layer}", lambda: _build(path, suite, layer, parent))
 
 
 def in_use(path: Path) -> int:
@@ -136,6 +131,7 @@ def _build(path: Path, suite: str, layer: str, parent: Path | None) -> None:
     if layer == "peers":
         _disable(unfinished, [service for services in PEERS.values() for service in services])
     unfinished.rename(path)
+    remove_outdated(path)
     _say(f"Built {path.name} in {time.monotonic() - started:.0f} s")
 
 

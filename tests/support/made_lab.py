@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support import checkout, lab_host, lab_trees, snapshot, stranger
-from support.cache import cache_dir, locked
+from support.cache import cache_dir, made_once
 from support.failures import ending
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from support.lab_host import LabHost
     from support.snapshot import Snapshot
-    from support.street import Street
 
 STAGES = "host network nodes bmc"
 PRODUCT = ("playbooks", "roles", "plugins", "inventory")
@@ -32,9 +31,9 @@ LOGS_VMS = "systemctl start virtlogd"
 IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quiet 'nometal-bmc-*'"
 
 
-def start(*, street: Street | None = None, **spec: Any) -> LabHost:
+def start(**spec: Any) -> LabHost:
     """A host that has been switched off since its lab was made; `spec` replaces keys of the shipped lab_spec."""
-    host = lab_host.start(street=street, upon=_disk(spec))
+    host = lab_host.start(upon=_disk(spec))
     try:
         wait_until("the lab is up", lambda: host.run(IS_UP, check=False).returncode == 0)
         host.run(LOGS_VMS)
@@ -47,11 +46,11 @@ def start(*, street: Street | None = None, **spec: Any) -> LabHost:
 @cache
 def before() -> Snapshot:
     """What a host was like before its lab came."""
-    with _without_lab() as host:
+    with without_lab() as host:
         return snapshot.take(host)
 
 
-def _without_lab(keep: Path | None = None) -> LabHost:
+def without_lab(keep: Path | None = None) -> LabHost:
     """Where libvirt has been in use, so that what it leaves behind by itself is there already."""
     host = lab_host.start(keep=keep)
     stranger.use_libvirt(host)
@@ -61,12 +60,7 @@ def _without_lab(keep: Path | None = None) -> LabHost:
 
 def _disk(spec: dict[str, Any]) -> Path:
     path = cache_dir() / "labs" / f"{_name(spec)}-{_key(spec)}"
-    if not path.exists():
-        with locked(f"lab-{_name(spec)}"):
-            if not path.exists():
-                _make(path, spec)
-                lab_trees.remove_outdated(path)
-    return path
+    return made_once(path, f"lab-{_name(spec)}", lambda: _make(path, spec))
 
 
 def _name(spec: dict[str, Any]) -> str:
@@ -95,9 +89,10 @@ def _make(path: Path, spec: dict[str, Any]) -> None:
     unfinished = path.parent / f"{_name(spec)}.making"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.parent.mkdir(exist_ok=True)
-    with _without_lab(keep=unfinished) as host, tempfile.TemporaryDirectory() as inventories:
+    with without_lab(keep=unfinished) as host, tempfile.TemporaryDirectory() as inventories:
         made = checkout.run_playbook(STAGES, checkout.inventory(host, Path(inventories), **spec))
         if made.returncode != 0:
             raise RuntimeError(f"The lab for the tests could not be made:\n{ending(made.stdout)}")
         host.switch_off()
     unfinished.rename(path)
+    lab_trees.remove_outdated(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from support import lab_trees
-from support.cache import cache_dir, locked
+from support.cache import cache_dir, made_once
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -51,12 +51,7 @@ def build_in(host: LabHost, given: dict[str, Any]) -> None:
 def tree(suite: str, start: Callable[[], LabHost]) -> Path:
     """What lies over a suite's tree of files, made first if need be, by a host that reaches packages."""
     path = cache_dir() / "rehearsal" / f"{suite}-{_key(suite)}"
-    if not path.exists():
-        with locked(f"rehearsal-{suite}"):
-            if not path.exists():
-                _build(path, suite, start)
-                lab_trees.remove_outdated(path)
-    return path
+    return made_once(path, f"rehearsal-{suite}", lambda: _build(path, suite, start))
 
 
 def _build(path: Path, suite: str, start: Callable[[], LabHost]) -> None:
@@ -67,6 +62,7 @@ def _build(path: Path, suite: str, start: Callable[[], LabHost]) -> None:
             build_in(host, {**arguments(), "network_boot": network_boot})
         shutil.copytree(host.root / IN_HOST, unfinished / IN_HOST)
     unfinished.rename(path)
+    lab_trees.remove_outdated(path)
 
 
 def _key(suite: str) -> str:

@@ -61,12 +61,15 @@ class Sandbox:
 
     def wait_for_its_end(self) -> None:
         """Where what runs in it comes to an end by itself."""
-        code = _started.pop(self.watcher).wait(PATIENCE)
+        code = _started[self.watcher].wait(PATIENCE)
         if code != 0:
             raise SandboxError(f"{self.kind} {self.name} ended with {code}.")
 
     def stop(self) -> None:
         """End everything in it and wait until it is gone."""
+        started = _started.pop(self.watcher, None)
+        if started and started.returncode is not None:
+            return  # it has been waited for, and its number may be another's by now
         with suppress(ProcessLookupError):
             watcher = os.pidfd_open(self.watcher)
             cpu_seconds[0] += sum(map(processes.cpu_seconds, processes.inside(self.watcher)))
@@ -75,8 +78,8 @@ class Sandbox:
                 select.select([watcher], [], [], 30)
             finally:
                 os.close(watcher)
-        if self.watcher in _started:
-            _started.pop(self.watcher).wait()
+        if started:
+            started.wait()
 
 
 def start(  # noqa: PLR0913 - few callers, and names say what is what

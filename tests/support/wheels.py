@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.cache import cache_dir, locked
+from support.cache import cache_dir, made_once
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -32,14 +32,13 @@ def directory(suite: str, start: Callable[[], LabHost]) -> Path:
     requirements = REQUIREMENTS.read_text()
     key = hashlib.sha256((requirements + BUILD).encode()).hexdigest()[:12]
     path = cache_dir() / "wheels" / f"{suite}-{key}"
-    if path.exists():
-        return path
-    with locked(f"wheels-{suite}"):
-        if not path.exists():
-            unfinished = path.with_name(f"{suite}.building")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            with start() as host:
-                host.run(BUILD, input=requirements, timeout=600)
-                shutil.copytree(host.root / IN_HOST.lstrip("/"), unfinished)
-            unfinished.rename(path)
-    return path
+
+    def build() -> None:
+        unfinished = path.with_name(f"{suite}.building")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with start() as host:
+            host.run(BUILD, input=requirements, timeout=600)
+            shutil.copytree(host.root / IN_HOST.lstrip("/"), unfinished)
+        unfinished.rename(path)
+
+    return made_once(path, f"wheels-{suite}", build)
