@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import kept_code, peers, sandbox
 from support import lab_host as lab_hosts
-from support import peers, sandbox
 from support import private_libvirtd as libvirtds
 from xdist.scheduler import LoadScopeScheduling
 
@@ -52,6 +52,7 @@ def pytest_configure() -> None:
     """What a shell puts into the background ignores these, and would hand that down to what the tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    kept_code.have_ansible_keep_modules()
 
 
 ROOT = Path(__file__).parents[1]

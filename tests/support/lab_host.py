@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Union
 
-from support import lab_ssh, lab_trees, processes, rehearsal_image, sandbox, wheels
+from support import kept_code, lab_ssh, lab_trees, processes, rehearsal_image, sandbox, wheels
 from support.cache import cache_dir
 from support.failures import CommandFailed
 from support.sandbox import Sandbox, SandboxError
@@ -235,6 +235,8 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     facts["trees"] = [str(tree) for tree in (*([upon] if upon else []), *trees(suite, layer, mirror=mirror))]
     if layer != "bare" and not mirror:
         facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
+    if layer != "bare":
+        facts["compiled"] = str(kept_code.compiled())
     if keep:
         facts["keep"] = str(keep)
     own_street = street or Street()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support import lab_mirror, street, wheels
+from support import kept_code, lab_mirror, street, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,6 +121,8 @@ def nspawn_command(facts: dict[str, Any], root: Path, place: Path, holder: int) 
         command.append(f"--bind={kvm_device(root, place)}:/dev/kvm")
     if facts["mirror"]:
         command += [f"--bind-ro={path}" for path in lab_mirror.local_paths()]
+    if "compiled" in facts:
+        command.append(f"--bind={facts['compiled']}:{kept_code.IN_HOST}")
     if "wheels" in facts:
         command.append(f"--bind-ro={facts['wheels']}:{wheels.IN_HOST}")
     if facts["init"] == "systemd":
@@ -162,6 +164,8 @@ def main(arguments: Sequence[str]) -> None:
     if facts["mirror"]:
         lab_mirror.start(place)
         lab_mirror.configure(root)
+    if "compiled" in facts:
+        kept_code.install(root)
     if "wheels" in facts:
         (root / "etc/pip.conf").write_text(wheels.PIP_SETTINGS)
     count = stillborn = 0

@@ -6,7 +6,6 @@ with made_lab.start() as host:  # lab rehearsal, as it ships
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from support import checkout, lab_host, lab_trees, snapshot, stranger
 from support.cache import cache_dir, made_once
 from support.failures import ending
+from support.kept_code import digest, digest_of
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from support.snapshot import Snapshot
 
 STAGES = "host network nodes bmc"
+# What playbooks make of a host may depend on any of it.
 PRODUCT = ("playbooks", "roles", "plugins", "inventory")
-IGNORED = {"__pycache__", "collections"}
 LOGS_VMS = "systemctl start virtlogd"
 """Whoever runs a VM leaves it running."""
 IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quiet 'nometal-bmc-*'"
@@ -65,24 +65,13 @@ def _disk(spec: dict[str, Any]) -> Path:
 
 def _name(spec: dict[str, Any]) -> str:
     """Another one for each spec; of the same spec, only the latest is kept."""
-    return f"{spec.get('name', 'rehearsal')}.{_digest(json.dumps(spec, sort_keys=True))[:8]}"
+    return f"{spec.get('name', 'rehearsal')}.{digest(json.dumps(spec, sort_keys=True))[:8]}"
 
 
 def _key(spec: dict[str, Any]) -> str:
     below = (tree.name for tree in lab_host.trees())
-    return _digest("\0".join([json.dumps(spec, sort_keys=True), *below, Path(__file__).read_text(), _product()]))[:12]
-
-
-@cache
-def _product() -> str:
-    """What playbooks make of a host may depend on any of it."""
-    paths = (path.relative_to(checkout.ROOT) for top in PRODUCT for path in (checkout.ROOT / top).rglob("*"))
-    files = (path for path in sorted(paths) if not IGNORED & {*path.parts} and (checkout.ROOT / path).is_file())
-    return "\0".join(f"{path}\0{_digest((checkout.ROOT / path).read_bytes())}" for path in files)
-
-
-def _digest(content: str | bytes) -> str:
-    return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
+    made_of = [json.dumps(spec, sort_keys=True), *below, Path(__file__).read_text(), digest_of(*PRODUCT)]
+    return digest("\0".join(made_of))[:12]
 
 
 def _make(path: Path, spec: dict[str, Any]) -> None:

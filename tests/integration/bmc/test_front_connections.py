@@ -267,7 +267,8 @@ def test_its_addresses_may_come_later_and_it_ends_when_requests_have_been_answer
             service.libvirtd.run(["ip", "address", "add", address, "dev", "lo"])
         late.inside(connect, addresses[0])
         assert late.inside(finish_after_sigterm, late, addresses[1]).startswith(b"HTTP/1.1 400")
-        assert late.stop() == 0
+        assert late.process
+        assert late.process.wait(PATIENCE) == 0
 
 
 def answer_to(service: Service, head: bytes) -> bytes:
