@@ -31,7 +31,7 @@ teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave 
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
 # What is short runs beside each other; the rest has the machine for itself.
-PARTS = sanity molecule lint types unit integration e2e
+PARTS = caches sanity molecule lint types unit integration e2e
 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run $(PARTS)

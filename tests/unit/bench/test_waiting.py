@@ -45,6 +45,7 @@ BY_THEMSELVES = {
     "support/waiting.py": "the helper",
     "support/ansible_callbacks/interruption.py": "notes how long tasks take, to kill the next run in the middle of one",
     "support/bmc_attacker.py": "a program of its own, on a lab host",
+    "support/fill_caches.py": "gives a mirror that is out a minute",
     "support/image_server.py": "a program of its own, that is slow on purpose",
     "support/lab_keeper.py": "a host that ends at once is not booted again and again",
     "support/lab_trees.py": "says every few seconds how far it is",
