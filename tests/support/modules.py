@@ -15,6 +15,7 @@ from support.checkout import ROOT
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from support.lab_host import LabHost
     from support.private_libvirtd import PrivateLibvirtd
 
 HERE = ["localhost", "--extra-vars", "ansible_python_interpreter=/usr/bin/python3"]
@@ -23,15 +24,20 @@ BY_PYTHON = ["env", "--unset=PYTHONDONTWRITEBYTECODE", "/usr/bin/python3"]
 RUNNER = Path(__file__).with_name("module_runner.py")
 # Of a result, `ansible` without -v does not print these, or not there.
 NOT_PRINTED = ("invocation", "diff", "exception", "warnings", "deprecations")
+COLLECTIONS = ROOT / "playbooks" / "collections"
+ANSIBLE = Path(ansible.__file__).parent
+# In a lab host, until it boots again: hosts are known by their first process.
+SHIPPED = Path("/run/tests-of-modules")
+SECONDS_IN_HOST = 600
+_shipped_to: set[int] = set()
 
 
 def run_beside(
     libvirtd: PrivateLibvirtd, name: str, arguments: dict[str, Any], *, check_mode: bool = False
 ) -> dict[str, Any]:
     """Without Ansible, which costs a second of CPU beside the tenth that the module takes."""
-    task = _task(name, arguments, check_mode=check_mode)
-    program = [*BY_PYTHON, str(RUNNER)]
-    return _as_shown(name, libvirtd.run(program, check=False, input=json.dumps(task)))
+    task = _task(COLLECTIONS, ANSIBLE, name, arguments, check_mode=check_mode)
+    return _as_shown(name, libvirtd.run([*BY_PYTHON, str(RUNNER)], check=False, input=task))
 
 
 def run_by_ansible_beside(
@@ -42,22 +48,44 @@ def run_by_ansible_beside(
     return _result(name, libvirtd.run(command, check=False))
 
 
+def run_in(
+    host: LabHost, name: str, arguments: dict[str, Any], *, check_mode: bool = False, umask: str = "022"
+) -> dict[str, Any]:
+    """In a lab host, without Ansible: for tests that run modules many times on one host."""
+    _ship_to(host)
+    task = _task(SHIPPED / "collections", SHIPPED / "ansible", name, arguments, check_mode=check_mode)
+    program = ["sh", "-c", 'umask "$0"; exec "$@"', umask, *BY_PYTHON, str(SHIPPED / RUNNER.name)]
+    return _as_shown(name, host.run(program, check=False, input=task, timeout=SECONDS_IN_HOST))
+
+
 def run_on(inventory: Path, name: str, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """On the host that an inventory calls hypervisor."""
+    """By Ansible, on the host that an inventory calls hypervisor."""
     command = _command(["hypervisor", "--inventory", str(inventory)], name, arguments, **options)
     return _result(name, subprocess.run(command, check=False, text=True, capture_output=True))
 
 
-def _task(name: str, arguments: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+def _task(collections: Path, at: Path, name: str, arguments: dict[str, Any], *, check_mode: bool) -> str:
     """What the runner is given. Ansible tells a module more, but nothing that those of this collection ask for."""
     full_name = f"nometal.ipi.{name}"
     told = {"module_name": full_name, "check_mode": check_mode, "diff": True, "version": ansible.__version__}
-    return {
+    task = {
         "module": f"ansible_collections.nometal.ipi.plugins.modules.{name}",
-        "collections": str(ROOT / "playbooks" / "collections"),
-        "ansible": str(Path(ansible.__file__).parent),
+        "collections": str(collections),
+        "ansible": str(at),
         "arguments": {**arguments, **{f"_ansible_{key}": value for key, value in told.items()}},
     }
+    return json.dumps(task)
+
+
+def _ship_to(host: LabHost) -> None:
+    if host.leader in _shipped_to:
+        return
+    collection = SHIPPED / "collections/ansible_collections/nometal/ipi"
+    for plugins in ("modules", "module_utils"):
+        host.copy_tree(ROOT / "plugins" / plugins, f"{collection}/plugins/{plugins}", exclude=["__pycache__"])
+    host.copy_tree(ANSIBLE / "module_utils", f"{SHIPPED}/ansible/module_utils", exclude=["__pycache__"])
+    host.write(str(SHIPPED / RUNNER.name), RUNNER.read_text())
+    _shipped_to.add(host.leader)
 
 
 def _as_shown(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
