@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, lab_host, snapshot
-from support.modules import run_on
+from support import lab_host, snapshot
+from support.modules import run_in
 from support.street import OUTSIDE, ROUTER
 from support.waiting import wait_until
 from support.world import a_world
@@ -59,8 +59,8 @@ class Lab:
     """One lab's names, on a host."""
 
     host: LabHost
-    inventory: Path
     name: str
+    umask: str = "022"
 
     def module(self, *, check_mode: bool = False, **arguments: Any) -> dict[str, Any]:
         subnet = SUBNETS[self.name]
@@ -72,7 +72,7 @@ class Lab:
             "servers": [f"{subnet}.1"],
             "names": [f"api.{self.name}.lab.test"],
         }
-        return run_on(self.inventory, "split_dns", {**lab, **arguments}, check_mode=check_mode)
+        return run_in(self.host, "split_dns", {**lab, **arguments}, check_mode=check_mode, umask=self.umask)
 
     def network(self, verb: str) -> None:
         self.host.run(f"virsh net-{verb} nometal-{self.name}")
@@ -110,9 +110,8 @@ def address_of(host: LabHost, name: str) -> str:
     return host.run(["/usr/bin/python3", "-c", LOOK_UP, name], check=False).stdout.strip() or NOTHING
 
 
-def labs_on(host: LabHost, below: Path) -> list[Lab]:
-    inventory = checkout.inventory(host, below)
-    return [Lab(host, inventory, name) for name in SUBNETS]
+def labs_on(host: LabHost) -> list[Lab]:
+    return [Lab(host, name) for name in SUBNETS]
 
 
 def soon(host: LabHost, command: str) -> None:
@@ -124,7 +123,7 @@ def test_a_plain_resolv_conf(tmp_path: Path) -> None:
         host.write("/etc/resolv.conf", RESOLV_CONF)
         prepare(host)
         before = snapshot.take(host)
-        one, two = labs_on(host, tmp_path)
+        one, two = labs_on(host)
         one.is_made_known("resolv.conf")
         refuses_domains_of(one, two)
         two.module()
@@ -209,7 +208,7 @@ def test_without_systemd_and_what_is_refused(tmp_path: Path) -> None:
     with a_world(tmp_path) as world, lab_host.start(street=world.street, init="none") as host:
         host.write("/etc/resolv.conf", RESOLV_CONF)
         prepare(host)
-        one, _two = labs_on(host, tmp_path)
+        one, _two = labs_on(host)
         for trouble, cure, said in [
             ("mv /etc/resolv.conf /etc/kept", "mv /etc/kept /etc/resolv.conf", "/etc/resolv.conf is missing"),
             ("echo '\noptions rotate' >> /etc/resolv.conf", "sed -i 5,6d /etc/resolv.conf", "`options rotate`"),
@@ -228,7 +227,7 @@ def test_without_systemd_and_what_is_refused(tmp_path: Path) -> None:
             assert said in refused(one.module())
             host.run(cure)
         host.write("/etc/resolv.conf", RESOLV_CONF)
-        one = replace(one, inventory=checkout.with_umask(host, one.inventory, "077"))
+        one = replace(one, umask="077")
         before = snapshot.take(host)
 
         one.is_made_known("resolv.conf")
@@ -263,7 +262,7 @@ def test_systemd_resolved(tmp_path: Path) -> None:
         host.run("systemctl restart systemd-resolved")  # Debian starts it before it may be on the bus
         prepare(host)
         before = snapshot.take(host)
-        one, two = labs_on(host, tmp_path)
+        one, two = labs_on(host)
         give_carrier(one)
         give_carrier(two)
 
@@ -316,7 +315,7 @@ def test_the_dnsmasq_of_network_manager(tmp_path: Path) -> None:
         host.run("apt-get -qy update && apt-get -qy install network-manager")
         prepare(host)
         before = snapshot.take(host)
-        one, two = labs_on(host, tmp_path)
+        one, two = labs_on(host)
 
         one.is_made_known("NetworkManager")
         refuses_domains_of(one, two)

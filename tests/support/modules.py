@@ -1,36 +1,121 @@
-"""Run a module of the collection as Ansible does, with the distribution's Python."""
+"""Run a module of the collection with the distribution's Python: by itself, or as Ansible does."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ansible
 from support.checkout import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from support.lab_host import LabHost
     from support.private_libvirtd import PrivateLibvirtd
 
 HERE = ["localhost", "--extra-vars", "ansible_python_interpreter=/usr/bin/python3"]
+# Where the tests' environment says so, Python would keep nothing of what it has compiled, and compile it for each call.
+BY_PYTHON = ["env", "--unset=PYTHONDONTWRITEBYTECODE", "/usr/bin/python3"]
+RUNNER = Path(__file__).with_name("module_runner.py")
+# Of a result, `ansible` without -v does not print these, or not there.
+NOT_PRINTED = ("invocation", "diff", "exception", "warnings", "deprecations")
+COLLECTIONS = ROOT / "playbooks" / "collections"
+ANSIBLE = Path(ansible.__file__).parent
+# In a lab host, until it boots again: hosts are known by their first process.
+SHIPPED = Path("/run/tests-of-modules")
+SECONDS_IN_HOST = 600
+_shipped_to: set[int] = set()
 
 
-def run_beside(libvirtd: PrivateLibvirtd, name: str, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
+def run_beside(
+    libvirtd: PrivateLibvirtd, name: str, arguments: dict[str, Any], *, check_mode: bool = False
+) -> dict[str, Any]:
+    """Without Ansible, which costs a second of CPU beside the tenth that the module takes."""
+    task = _task(COLLECTIONS, ANSIBLE, name, arguments, check_mode=check_mode)
+    return _as_shown(name, libvirtd.run([*BY_PYTHON, str(RUNNER)], check=False, input=task))
+
+
+def run_by_ansible_beside(
+    libvirtd: PrivateLibvirtd, name: str, arguments: dict[str, Any], **options: Any
+) -> dict[str, Any]:
+    """The same by Ansible, for tests of how it passes arguments, ships the module and shows the result."""
     command = _command(HERE, name, arguments, **options)
     return _result(name, libvirtd.run(command, check=False))
 
 
+def run_in(
+    host: LabHost, name: str, arguments: dict[str, Any], *, check_mode: bool = False, umask: str = "022"
+) -> dict[str, Any]:
+    """In a lab host, without Ansible: for tests that run modules many times on one host."""
+    _ship_to(host)
+    task = _task(SHIPPED / "collections", SHIPPED / "ansible", name, arguments, check_mode=check_mode)
+    program = ["sh", "-c", 'umask "$0"; exec "$@"', umask, *BY_PYTHON, str(SHIPPED / RUNNER.name)]
+    return _as_shown(name, host.run(program, check=False, input=task, timeout=SECONDS_IN_HOST))
+
+
 def run_on(inventory: Path, name: str, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """On the host that an inventory calls hypervisor."""
+    """By Ansible, on the host that an inventory calls hypervisor."""
     command = _command(["hypervisor", "--inventory", str(inventory)], name, arguments, **options)
     return _result(name, subprocess.run(command, check=False, text=True, capture_output=True))
 
 
+def _task(collections: Path, at: Path, name: str, arguments: dict[str, Any], *, check_mode: bool) -> str:
+    """What the runner is given. Ansible tells a module more, but nothing that those of this collection ask for."""
+    full_name = f"nometal.ipi.{name}"
+    told = {"module_name": full_name, "check_mode": check_mode, "diff": True, "version": ansible.__version__}
+    task = {
+        "module": f"ansible_collections.nometal.ipi.plugins.modules.{name}",
+        "collections": str(collections),
+        "ansible": str(at),
+        "arguments": {**arguments, **{f"_ansible_{key}": value for key, value in told.items()}},
+    }
+    return json.dumps(task)
+
+
+def _ship_to(host: LabHost) -> None:
+    if host.leader in _shipped_to:
+        return
+    collection = SHIPPED / "collections/ansible_collections/nometal/ipi"
+    for plugins in ("modules", "module_utils"):
+        host.copy_tree(ROOT / "plugins" / plugins, f"{collection}/plugins/{plugins}", exclude=["__pycache__"])
+    host.copy_tree(ANSIBLE / "module_utils", f"{SHIPPED}/ansible/module_utils", exclude=["__pycache__"])
+    host.write(str(SHIPPED / RUNNER.name), RUNNER.read_text())
+    _shipped_to.add(host.leader)
+
+
+def _as_shown(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """What the module has printed, in the form of `_result`."""
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        raise AssertionError(f"{name} gave no result:\n{done.stdout}{done.stderr}") from None
+    warned = " ".join(" ".join(map(_text, answer.get("warnings", []))).split())
+    shown = {"changed": False, "failed": False, **answer}
+    for key in NOT_PRINTED:
+        shown.pop(key, None)
+    return {**shown, "shown_diff": _shown_diff()(answer.get("diff") or []).strip(), "warned": warned}
+
+
+def _text(warning: Any) -> str:
+    return warning["event"]["msg"] if isinstance(warning, dict) else warning  # a string before ansible-core 2.19
+
+
+@cache
+def _shown_diff() -> Callable[[Any], str]:
+    from ansible.plugins.callback import CallbackBase  # noqa: PLC0415 - most tests do without it
+    from ansible.utils import color  # noqa: PLC0415 - likewise
+
+    color.ANSIBLE_COLOR = False
+    return CallbackBase()._get_diff  # noqa: SLF001 - Ansible's own words
+
+
 def _command(where: Sequence[str], name: str, arguments: dict[str, Any], *, check_mode: bool = False) -> list[str]:
-    ansible = [str(Path(sys.executable).with_name("ansible")), *where, "--playbook-dir", str(ROOT / "playbooks")]
+    program = [str(Path(sys.executable).with_name("ansible")), *where, "--playbook-dir", str(ROOT / "playbooks")]
     module = [
         "--module-name",
         f"nometal.ipi.{name}",
@@ -38,7 +123,7 @@ def _command(where: Sequence[str], name: str, arguments: dict[str, Any], *, chec
         *(["--args", json.dumps(arguments)] if arguments else []),
     ]
     environment = ["env", "ANSIBLE_CALLBACK_RESULT_FORMAT=json", "ANSIBLE_LOCALHOST_WARNING=false"]
-    return [*environment, *ansible, *module, *(["--check"] if check_mode else [])]
+    return [*environment, *program, *module, *(["--check"] if check_mode else [])]
 
 
 def _result(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import libvirt
 import pytest
 from support import bmc_lab, private_libvirtd, redfish_images
 from support.checkout import ROOT
-from support.modules import run_beside
+from support.modules import run_by_ansible_beside
 from support.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -451,6 +451,6 @@ def test_without_libvirt_files_go_unless_they_tell_what_libvirt_still_has(host: 
 
 def test_as_ansible_runs_it(host: Host) -> None:
     host.leave("demo-x7k2p")
-    answer = run_beside(host.libvirtd, "cluster_removal", {"lab": "demo"})
+    answer = run_by_ansible_beside(host.libvirtd, "cluster_removal", {"lab": "demo"})
     assert answer["changed"]
     assert "demo-x7k2p-bootstrap" in answer["shown_diff"]

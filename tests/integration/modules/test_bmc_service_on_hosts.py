@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import lab_host
-from support.modules import run_on
+from support.modules import run_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from support.lab_host import LabHost
 
@@ -49,17 +48,12 @@ def host() -> Iterator[LabHost]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def inventory(host: LabHost) -> Path:
-    return host.inventory("hypervisor")
+def emulator(host: LabHost, **changed: Any) -> dict[str, Any]:
+    return run_in(host, "redfish_emulator", {**PARAMS, **changed})
 
 
-def emulator(inventory: Path, **changed: Any) -> dict[str, Any]:
-    return run_on(inventory, "redfish_emulator", {**PARAMS, **changed})
-
-
-def steps(inventory: Path, **changed: Any) -> list[str]:
-    result = emulator(inventory, **changed)
+def steps(host: LabHost, **changed: Any) -> list[str]:
+    result = emulator(host, **changed)
     assert not result["failed"], result["msg"]
     done: list[str] = result["steps"]
     return done
@@ -74,9 +68,9 @@ def shown(host: LabHost, name: str) -> str:
     return host.run(["systemctl", "show", f"--property={name}", "--value", UNIT]).stdout.strip()
 
 
-def test_a_service_that_never_comes_up_is_not_left_behind(host: LabHost, inventory: Path) -> None:
+def test_a_service_that_never_comes_up_is_not_left_behind(host: LabHost) -> None:
     put_program(host, FAILING)
-    refused = emulator(inventory)
+    refused = emulator(host)
     assert refused["failed"]
     told = refused["msg"].splitlines()
     assert "It has never answered, so it was stopped" in told[-1]
@@ -88,27 +82,27 @@ def test_a_service_that_never_comes_up_is_not_left_behind(host: LabHost, invento
     assert "status=3" in words[-1]
 
 
-def test_the_next_run_brings_it_up(host: LabHost, inventory: Path) -> None:
+def test_the_next_run_brings_it_up(host: LabHost) -> None:
     put_program(host, STAND_IN)
-    assert steps(inventory) == ["install service", "start service"]
-    assert steps(inventory) == []
+    assert steps(host) == ["install service", "start service"]
+    assert steps(host) == []
 
 
 @pytest.mark.parametrize("directory", [MEDIA, f"{HOME}/demo/state", f"{HOME}/demo"])
-def test_a_directory_that_was_made_again_can_be_written(host: LabHost, inventory: Path, directory: str) -> None:
+def test_a_directory_that_was_made_again_can_be_written(host: LabHost, directory: str) -> None:
     host.run(f"rm -r {directory}")
-    done = steps(inventory)
+    done = steps(host)
     assert f"make {directory}" in done
     assert done[-1] == "restart service"
     host.run(f"test -e {MEDIA}/written -a -e {HOME}/demo/state/written")
-    assert steps(inventory) == []
+    assert steps(host) == []
 
 
-def test_a_drop_in_is_the_operators_unless_it_takes_user_or_confinement_away(host: LabHost, inventory: Path) -> None:
+def test_a_drop_in_is_the_operators_unless_it_takes_user_or_confinement_away(host: LabHost) -> None:
     host.run(f"mkdir -p $(dirname {DROP_IN})")
     host.write(DROP_IN, "[Service]\nEnvironment=MINE=1\n")
     host.run("systemctl daemon-reload")
-    assert steps(inventory) == []
+    assert steps(host) == []
     for line, said in (
         ("User=root", "User is root instead of nometal-bmc"),
         ("ProtectSystem=no", "ProtectSystem is no instead of strict"),
@@ -116,36 +110,36 @@ def test_a_drop_in_is_the_operators_unless_it_takes_user_or_confinement_away(hos
     ):
         host.write(DROP_IN, f"[Service]\n{line}\n")
         host.run("systemctl daemon-reload")
-        refused = emulator(inventory)
+        refused = emulator(host)
         assert refused["failed"]
         assert f"{said}, by {DROP_IN}" in refused["msg"]
     host.write(DROP_IN, "[Service]\nUser=root\n")
     host.run(f"systemctl daemon-reload; systemctl restart {UNIT}; rm {DROP_IN}; systemctl daemon-reload")
-    assert steps(inventory) == ["restart service"]
-    assert steps(inventory) == []
+    assert steps(host) == ["restart service"]
+    assert steps(host) == []
 
 
-def test_a_unit_that_was_changed_is_put_right(host: LabHost, inventory: Path) -> None:
+def test_a_unit_that_was_changed_is_put_right(host: LabHost) -> None:
     host.run(f"sed -i s/^User=.*/User=root/ /etc/systemd/system/{UNIT}; systemctl daemon-reload")
     host.run(f"systemctl restart {UNIT}")
-    assert steps(inventory) == ["install service", "restart service"]
+    assert steps(host) == ["install service", "restart service"]
     assert shown(host, "User") == "nometal-bmc"
-    assert steps(inventory) == []
+    assert steps(host) == []
 
 
-def test_a_service_that_has_answered_before_stays_on(host: LabHost, inventory: Path) -> None:
+def test_a_service_that_has_answered_before_stays_on(host: LabHost) -> None:
     put_program(host, FAILING)
-    refused = emulator(inventory)
+    refused = emulator(host)
     assert refused["failed"]
     assert "stopped" not in refused["msg"]
     assert refused["msg"].count("line 20") == 1
     assert shown(host, "ActiveState") in ("active", "activating")
     assert shown(host, "UnitFileState") == "enabled"
     put_program(host, STAND_IN)
-    assert steps(inventory) == ["restart service"]
-    assert steps(inventory) == []
+    assert steps(host) == ["restart service"]
+    assert steps(host) == []
 
 
-def test_it_goes(host: LabHost, inventory: Path) -> None:
-    assert steps(inventory, state="absent")[0] == "remove service"
+def test_it_goes(host: LabHost) -> None:
+    assert steps(host, state="absent")[0] == "remove service"
     host.run(f"test ! -e /etc/systemd/system/{UNIT}")

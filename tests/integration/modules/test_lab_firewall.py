@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import private_libvirtd
 from support.checkout import ROOT
-from support.modules import run_beside
+from support.modules import run_by_ansible_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +178,7 @@ class World:
         return json.loads(self.libvirtd.run(["env", path, sys.executable, "-c", RUN, *words]).stdout)
 
     def through_ansible(self, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
-        return run_beside(self.libvirtd, "lab_firewall", arguments, **options)
+        return run_by_ansible_beside(self.libvirtd, "lab_firewall", arguments, **options)
 
     def sh(self, script: str) -> str:
         return self.libvirtd.run(["sh", "-ec", script]).stdout
