@@ -60,8 +60,9 @@ def release(network: Any, stale_ones: Collection[Lease]) -> None:
                 f"dnsmasq on {bridge} does not forget leases which reservations contradict: {listed}. "
                 "Stop the machines that have them, and run this again when the leases have expired."
             )
-        for lease in left:
-            _run(_command(bridge, lease))
+        for command in (_command(bridge, lease) for lease in left):
+            if command:
+                _run(command)
         time.sleep(0.05)  # dnsmasq does not answer, it tells libvirt
 
 
@@ -74,13 +75,18 @@ def forget(bridge: str, ips: Collection[str]) -> None:
         files.write_whole(path, json.dumps(kept, indent=2), path.stat().st_mode & 0o777)
 
 
-def _command(bridge: str, lease: Lease) -> list[str]:
+def _command(bridge: str, lease: Lease) -> list[str] | None:
     if not lease.iaid:
         return ["dhcp_release", bridge, lease.ip, lease.id, *filter(None, [lease.client_id])]
+    server_id = _server_id(bridge)
+    if not server_id:
+        return (
+            None  # without it the request is never answered; libvirt has just forgotten the lease, or is about to write
+        )
     words = {
         "iface": bridge,
         "client-id": lease.id,
-        "server-id": _server_id(bridge),
+        "server-id": server_id,
         "iaid": lease.iaid,
         "ip": lease.ip,
     }

@@ -644,9 +644,30 @@ def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("lease", [LEASE, Lease("fd00::20", "00:03", iaid="1")])
 def test_a_missing_tool_is_named_with_its_package(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(network_leases, "_server_id", lambda _bridge: "00:01")
     network = _NetworkWithLease(lease)
     with pytest.raises(OperatorError, match=r"dhcp_release6?, of the package dnsmasq-utils, is not installed"):
         network_leases.release(network, [lease])
+
+
+def test_a_lease_without_a_server_is_waited_for_and_not_asked_about(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lease, written = Lease("fd00::20", "00:03", iaid="1"), iter(["", "[{", '[{"server-duid": "00:01"}]'])
+    status = tmp_path / "nm-demo.status"
+    asked: list[list[str]] = []
+
+    def leases_of(_network: object) -> list[Lease]:
+        if (text := next(written, None)) is None:
+            return []
+        status.write_text(text)
+        return [lease]
+
+    monkeypatch.setattr(network_leases, "STATUS", tmp_path)
+    monkeypatch.setattr(network_leases, "leases_of", leases_of)
+    monkeypatch.setattr(network_leases, "_run", asked.append)
+    network_leases.release(_NetworkWithLease(lease), [lease])
+    assert ["--server-id=00:01" in command for command in asked] == [True]
 
 
 def test_all_leases_that_dnsmasq_keeps_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
