@@ -105,7 +105,7 @@ class Dependents:
 
     def of(self, files: Iterable[str], is_ours: Callable[[Path], bool]) -> tuple[list[Use], list[Doubt]]:
         """Is ours: tells images that go, too, so that it does not matter what they are based on."""
-        wanted: dict[Key | None, str] = {key: path for path in files if (key := _key(path))}
+        wanted = wanted_of(files)
         if not wanted:
             return [], []
         beside = {str(Path(path).parent) for path in wanted.values()}
@@ -119,12 +119,8 @@ class Dependents:
                 by = f"a disk of {user}"
                 uses += _uses(chain, wanted, f"{image.path}, {by}", user)
                 doubts += _doubts(chain, beside, by, _made_by_us(user))
-        for pool, path in self._images_in_pools():
-            if _key(str(path)) not in seen and not is_ours(path):
-                chain, by = chain_of(Image(str(path))), f"an image in pool {pool} that no VM has"
-                uses += _uses(chain, wanted, f"{path}, {by}")
-                doubts += _doubts(chain, beside, by, ())
-        return list(dict.fromkeys(uses)), list(dict.fromkeys(doubts))
+        based = in_pools(self._directories(), wanted, lambda path: _key(str(path)) in seen or is_ours(path))
+        return list(dict.fromkeys([*uses, *based[0]])), list(dict.fromkeys([*doubts, *based[1]]))
 
     @cached_property
     def _users(self) -> list[User]:
@@ -153,10 +149,33 @@ class Dependents:
         except libvirt.libvirtError:  # the pool is not started, or does not know the volume yet
             return f"{_directory_of(pool)}/{source.get('volume')}"
 
-    def _images_in_pools(self) -> Iterator[tuple[str, Path]]:
-        for name, pool in sorted(self._pools.items()):
-            if xml.parsed(pool.XMLDesc()).get("type") in POOL_KINDS:
-                yield from ((name, path) for path in _files_in(_directory_of(pool)))
+    def _directories(self) -> dict[str, str]:
+        kinds = {name: xml.parsed(pool.XMLDesc()).get("type") for name, pool in self._pools.items()}
+        return {name: _directory_of(pool) for name, pool in self._pools.items() if kinds[name] in POOL_KINDS}
+
+
+def wanted_of(files: Iterable[str]) -> dict[Key | None, str]:
+    """Files that are there, by what tells a file whatever its name is."""
+    return {key: path for path in files if (key := _key(path))}
+
+
+def in_pools(
+    directories: Mapping[str, str], wanted: Mapping[Key | None, str], is_apart: Callable[[Path], bool]
+) -> tuple[list[Use], list[Doubt]]:
+    """By images in directories of pools, which are named with them.
+
+    Is apart: tells images that go, too, or that VMs have.
+    """
+    beside = {str(Path(path).parent) for path in wanted.values()}
+    uses: list[Use] = []
+    doubts: list[Doubt] = []
+    for pool, directory in sorted(directories.items()):
+        for path in _files_in(directory):
+            if _key(str(path)) not in wanted and not is_apart(path):
+                chain, by = chain_of(Image(str(path))), f"an image in pool {pool} that no VM has"
+                uses += _uses(chain, wanted, f"{path}, {by}")
+                doubts += _doubts(chain, beside, by, ())
+    return uses, doubts
 
 
 def _uses(chain: Chain, wanted: Mapping[Key | None, str], image: str, user: User | None = None) -> Iterator[Use]:
