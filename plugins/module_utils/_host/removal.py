@@ -37,7 +37,7 @@ def remove_tree(path: Path) -> list[str]:
     """A file or directory with all that is in it, which is ours. Returns what stays, each with the reason."""
     try:
         with _opened(path.parent) as parent:
-            return _removed(parent, path)
+            return _removed(parent, path, mount_points())
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -163,8 +163,13 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _removed(parent: int, path: Path) -> list[str]:
-    """By descriptors: a directory that becomes a link meanwhile is not followed."""
+def _removed(parent: int, path: Path, mounts: Collection[str]) -> list[str]:
+    """By descriptors: a directory that becomes a link meanwhile is not followed.
+
+    A mount point is not even opened: its server may be gone.
+    """
+    if is_mounted(path, mounts):
+        return [_kept(path, MOUNTED)]
     try:
         descriptor = os.open(path.name, DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     except FileNotFoundError:
@@ -177,7 +182,7 @@ def _removed(parent: int, path: Path) -> list[str]:
         if _mount_of(descriptor) != _mount_of(parent):
             return [_kept(path, MOUNTED)]
         names = sorted(entry.name for entry in os.scandir(descriptor))
-        stays = [each for name in names for each in _removed(descriptor, path / name)]
+        stays = [each for name in names for each in _removed(descriptor, path / name, mounts)]
     finally:
         os.close(descriptor)
     return stays or _gone(os.rmdir, parent, path)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.image_chain import RAW, Chain, Image, chain_of
@@ -63,7 +64,7 @@ def volumes_in_use(connection: Any, pool: Any, owner: str | None, is_ours: Calla
     direct = {(str(user), used) for user in users(connection, owner) for used in user.has_volumes(name, directory)}
     yield from (f"volume {volume} of pool {name} is a disk of {user}" for user, volume in sorted(direct))
     host = Dependents(connection, lambda user: owner is not None and user.owner == owner)
-    files, own = _files_in(directory), host.disks_in(name)
+    files, own = files_in(directory), host.disks_in(name)
     uses, doubts = host.of([str(path) for path in files if is_ours(path) or path.name in own], is_ours)
     for use in uses:
         volume = Path(use.file).name
@@ -170,7 +171,7 @@ def in_pools(
     uses: list[Use] = []
     doubts: list[Doubt] = []
     for pool, directory in sorted(directories.items()):
-        for path in _files_in(directory):
+        for path in files_in(directory):
             if _key(str(path)) not in wanted and not is_apart(path):
                 chain, by = chain_of(Image(str(path))), f"an image in pool {pool} that no VM has"
                 uses += _uses(chain, wanted, f"{path}, {by}")
@@ -212,9 +213,11 @@ def _directory_of(pool: Any) -> str:
     return xml.parsed(pool.XMLDesc()).findtext("target/path", default="")
 
 
-def _files_in(directory: str) -> list[Path]:
+def files_in(directory: str) -> list[Path]:
+    """Without what is mounted there: the server behind it may be gone, and then not even its kind can be asked."""
+    mounts = removal.mount_points()
     there = sorted(Path(directory).iterdir()) if Path(directory).is_dir() else []
-    return [path for path in there if path.is_file()]
+    return [path for path in there if not removal.is_mounted(path, mounts) and path.is_file()]
 
 
 def _key(path: str) -> Key | None:
