@@ -12,7 +12,7 @@ import os
 import signal
 import stat
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,9 +141,9 @@ class UninstalledLibvirt:
 
     def _users_of(self, disks: list[Path]) -> dict[Path, str]:
         """Disks that others use or may use, with the reason. Of VMs of others it is not asked what they have."""
-        uses, doubts = disk_users.in_pools(self._pools, disk_users.wanted_of(map(str, disks)), lambda _path: False)
-        used = {Path(use.file): f"which is {use.how}" for use in uses}
-        used |= {path: "which a process has open" for path in disks if _is_open(path)}
+        wanted = disk_users.wanted_of(map(str, disks))
+        uses, doubts = disk_users.in_pools(self._pools, wanted, lambda _path: False)
+        used = {Path(use.file): f"which is {use.how}" for use in (*uses, *disk_users.open_by(wanted))}
         maybe = [f"for {doubt}" for doubt in doubts] + [
             "which another VM may use"
             if left.kind == "VM"
@@ -229,19 +229,3 @@ def _processes(word: str) -> Iterator[int]:
             words = path.read_bytes().split(b"\0")
             if any(each.startswith(word.encode()) for each in words):
                 yield int(path.parent.name)
-
-
-def _is_open(file: Path) -> bool:
-    return any(_leads_to(descriptor, file) for descriptor in _descriptors())
-
-
-def _descriptors() -> Iterable[Path]:
-    for directory in PROCESSES.glob("[0-9]*/fd"):
-        with suppress(OSError):
-            yield from directory.iterdir()
-
-
-def _leads_to(descriptor: Path, file: Path) -> bool:
-    with suppress(OSError):
-        return descriptor.samefile(file)
-    return False

@@ -100,8 +100,9 @@ class Stage:
     def _depended_on(self, found: list[NodeVm]) -> Iterator[str]:
         """What is written to a disk is lost to images that are based on it."""
         disks = {path: vm.name for vm in found for path in vm.disks}
-        uses, _doubts = disk_users.dependents(self._connection, disks, [vm.vm_name for vm in found])
-        return (f"{disks[use.file]} has the disk {use.file}, which is {use.how}" for use in uses)
+        uses, doubts = disk_users.dependents(self._connection, disks, [vm.vm_name for vm in found])
+        yield from (f"{disks[use.file]} has the disk {use.file}, which is {use.how}" for use in uses)
+        yield from (f"of the nodes' disks, one may be in use: {doubt}" for doubt in doubts)
 
     @property
     def traces(self) -> Traces:

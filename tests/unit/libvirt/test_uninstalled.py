@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import open_files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import pool_directory, uninstalled, vm_leftovers
@@ -64,7 +65,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(uninstalled, "PROGRAMS", (str(tmp_path / "libvirtd"),))
     for name in ("DNSMASQ", "RUNNING_NETWORKS", "LINKS"):
         monkeypatch.setattr(uninstalled, name, tmp_path / name)
-    monkeypatch.setattr(uninstalled, "PROCESSES", tmp_path / "no processes")
+    for module in (uninstalled, open_files):
+        monkeypatch.setattr(module, "PROCESSES", tmp_path / "no processes")
     monkeypatch.setattr(vm_leftovers, "forget_logs", lambda _name: None)
     monkeypatch.setattr(vm_leftovers, "forget_nvram", lambda _name: None)
     monkeypatch.setattr(HookEntry, "remove", lambda _self: None)
@@ -164,7 +166,8 @@ def test_one_that_runs_on_stays(host: Host, monkeypatch: pytest.MonkeyPatch, tmp
     process = tmp_path / "proc/4711"
     (process / "fd").mkdir(parents=True)
     (process / "cmdline").write_bytes(b"/usr/bin/qemu-system-x86_64\0-name\0guest=demo-0,debug-threads=on\0")
-    monkeypatch.setattr(uninstalled, "PROCESSES", tmp_path / "proc")
+    for module in (uninstalled, open_files):
+        monkeypatch.setattr(module, "PROCESSES", tmp_path / "proc")
     disks = host.pool("demo")
     (disks / "demo-0.qcow2").touch()
     os.symlink(disks / "demo-0.qcow2", process / "fd/3")  # noqa: PTH211 - as the kernel shows it
