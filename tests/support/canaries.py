@@ -175,6 +175,9 @@ def inside() -> list[Canary]:
     return [
         *(file(f"{home}/theirs.txt", named=True) for home in homes),
         file(f"/var/lib/libvirt/images/nometal-{LAB}-media/theirs.iso"),
+        file(f"/var/lib/nometal/bmc/{LAB}/state/theirs.txt", named=True),
+        file("/opt/nometal/bmc/release-notes/theirs.txt"),
+        file("/var/cache/nometal/rehearsal/image-notes/theirs.txt"),
         *(tmpfs(f"{home}/mounted", named=True) for home in homes),
         bind(f"{POOL}/bind", named=True),
         Canary(

@@ -65,7 +65,7 @@ class OwnDirectory:
 
     def entries(self) -> list[Path]:
         """Ours."""
-        return removal.matching(self.path, self.known)
+        return removal.found(self.path, self.known)
 
     def foreign(self) -> list[str]:
         """What is not ours and stays, each with the reason."""

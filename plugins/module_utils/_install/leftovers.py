@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import 
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import (
     INSTALLS,
     KNOWN,
+    KNOWN_OF_CLUSTER,
     KNOWN_OF_RUNS,
     RUNS,
     Place,
@@ -205,7 +206,8 @@ class RemovalPort:
         place = self._lab.place
         if path == place.directory:
             return place.is_in_use
-        return removal.has_known(path, KNOWN_OF_RUNS) if path == place.events.parent else path.exists()
+        known = {place.events.parent: KNOWN_OF_RUNS, place.assets: KNOWN_OF_CLUSTER}
+        return removal.has_known(path, known[path]) if path in known else path.exists()
 
     def _remove(self, path: Path) -> None:
         """The directory is the lock of who removes it, so that it goes last, empty."""
@@ -214,6 +216,8 @@ class RemovalPort:
             self.kept += removal.remove_entries(path, KNOWN)
         elif path == place.events.parent:
             self.kept += removal.remove_known(path, KNOWN_OF_RUNS)
+        elif path == place.assets:
+            self.kept += removal.remove_known(path, KNOWN_OF_CLUSTER)
         else:
             self.kept += bootstrap.remove_path(path)
 

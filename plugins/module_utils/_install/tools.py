@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 MARK = ".nometal-tools"
 MODULE, USUAL_PATH = "installer_tools", "/var/cache/nometal/tools"
 UNFINISHED = "unfinished-"
-OURS = ("ocp-*", "okd-*", f"{UNFINISHED}*", tools_request.CHANNELS)
+KNOWN = (tools_kept.BIN, tools_kept.RECORD)
+"""What there is of one release."""
+OURS = (*(f"{kind}-*/{name}" for kind in ("ocp", "okd") for name in KNOWN), f"{UNFINISHED}*", tools_request.CHANNELS)
 GIVEN_UP = 24 * 3600.0  # seconds since anything came, or since it was wanted
 KEPT = 2  # of a minor version
 
@@ -121,8 +123,8 @@ class ToolsPort:
                 except BaseException:
                     _keep_downloads(work)
                     raise
-                removal.remove_tree(final)
-                made.rename(final)
+                removal.remove_known(final, KNOWN)
+                files.replace_directory(made, final)
                 with suppress(FileNotFoundError):  # another run does the same
                     self._forget_older()
             removal.remove_tree(work)
@@ -136,7 +138,7 @@ class ToolsPort:
         of_minor = [entry for entry, version in found.items() if tools_release.numbers(version) == own]
         for entry in sorted(of_minor, key=_wanted)[:-KEPT]:
             if found[entry] not in in_use and _wanted(entry) < time.time() - GIVEN_UP:
-                removal.remove_tree(entry)
+                removal.remove_known(entry, KNOWN)
 
     def _forget_others(self, own: Path) -> None:
         """What nobody goes on with takes room."""

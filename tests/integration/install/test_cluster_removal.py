@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -454,3 +455,21 @@ def test_as_ansible_runs_it(host: Host) -> None:
     answer = run_beside(host.libvirtd, "cluster_removal", {"lab": "demo"})
     assert answer["changed"]
     assert "demo-x7k2p-bootstrap" in answer["shown_diff"]
+
+
+@pytest.mark.parametrize("check_mode", [True, False], ids=["asked", "done"])
+def test_what_others_have_put_beside_the_installers_files_stays_and_is_named(host: Host, check_mode: bool) -> None:
+    directory = host.install("tidy", "tidy-aaaaa")
+    ours = ("cluster/bootstrap.ign", "cluster/tls/ca.key", "bundles/tidy-20260801T101112Z.1.tar.gz")
+    theirs = ("cluster/notes.txt", "cluster/auth/htpasswd", "bundles/photos.tar.gz")
+    for name in (*ours, *theirs):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).touch()
+    done = host.call(lab="tidy", check_mode=check_mode)
+    assert sorted(done["kept"]) == sorted(f"{INSTALLS}/tidy/{name} (not made by nometal.ipi)" for name in theirs)
+    if not check_mode:
+        assert sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()) == sorted(
+            theirs
+        )
+        assert not host.call(lab="tidy")["changed"]
+    shutil.rmtree(directory)
