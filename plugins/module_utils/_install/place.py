@@ -27,7 +27,7 @@ KNOWN = (
     *(f"cluster/{name}" for name in KNOWN_OF_CLUSTER),
     *(f"bundles/{name}" for name in KNOWN_OF_BUNDLES),
     *("install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
-    *("tmp", "draft", "gather", "power-cycled.json", ".*.new"),
+    *("tmp", "draft", "gather", "power-cycled.json", "claimed.json", ".*.new"),
     *(".cache", ".config", ".kube", ".local"),  # the installer and oc take it for their home
 )
 """What there is in a lab's directory. What else is in it is not the collection's, and stays."""
@@ -72,6 +72,11 @@ class Place:
     @property
     def metadata(self) -> Path:
         return self.assets / "metadata.json"
+
+    @property
+    def claimed(self) -> Path:
+        """Notes of the removal where the installer's are gone: which bootstrap VMs were known by their bridges."""
+        return self.directory / "claimed.json"
 
     @property
     def kubeconfig(self) -> Path:

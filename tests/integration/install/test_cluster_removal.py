@@ -266,11 +266,44 @@ def test_without_notes_the_name_and_the_bridge_tell(host: Host) -> None:
     assert host.remove(**mine)[0] == f"undefine {SHARED}-xxxxx-bootstrap"
     assert host.everything() == before
     host.sh(f"virsh undefine {SHARED}-yyyyy-bootstrap")
-    assert f"{SHARED}-yyyyy-bootstrap may be a leftover of cluster {SHARED}mber-1 or of {SHARED}mber-2" in host.refused(
-        **mine
-    )
+    before = host.everything()
+    left = host.call(**mine)
+    assert (left["steps"], len(left["kept"])) == ([], 1)
+    said = f"{SHARED}-yyyyy-bootstrap (it may be a leftover of lab {SHARED}mber-1 or of {SHARED}mber-2, or anybody's"
+    assert said in left["kept"][0]
+    assert host.everything() == before
     host.install(f"{SHARED}mber-2", f"{SHARED}-yyyyy")
     assert host.remove(**mine) == []
+
+
+def test_without_notes_what_has_no_vm_on_the_labs_bridges_stays_and_is_named(host: Host) -> None:
+    """Whoever called a pool, a directory or a log like that, and whatever is plugged in where no bridges are told."""
+    name = host.leave("demo-x7k2p")
+    before = host.everything()
+    left = host.call(lab="demo")
+    assert (left["steps"], left["vms"], len(left["kept"])) == ([], [], 1)
+    assert host.everything() == before
+    host.sh(f"virsh undefine --nvram {name}")
+    before = host.everything()
+    left = host.call(lab="demo", bridges=["baremetal"])
+    assert (left["steps"], len(left["kept"])) == ([], 1)
+    assert f"what is called {name} (it may be a leftover of lab demo, or anybody's" in left["kept"][0]
+    assert host.everything() == before
+    host.install("demo", "demo-x7k2p")
+    assert f"undefine pool {name}" in host.remove("demo")
+
+
+def test_without_notes_one_that_was_killed_anywhere_is_completed(host: Host) -> None:
+    steps = 0
+    while True:
+        host.leave("demo-x7k2p", layout="4.22")
+        if "killed" not in host.call(lab="demo", bridges=["baremetal"], steps=steps):
+            break
+        host.call(lab="demo", bridges=["baremetal"])
+        assert not host.call(lab="demo", bridges=["baremetal"])["changed"]
+        assert "demo" not in host.everything().replace(POOL, "")
+        steps += 1
+    assert steps > 3
 
 
 def test_one_that_was_killed_anywhere_is_completed(host: Host) -> None:
@@ -452,7 +485,7 @@ def test_without_libvirt_files_go_unless_they_tell_what_libvirt_still_has(host: 
 
 def test_as_ansible_runs_it(host: Host) -> None:
     host.leave("demo-x7k2p")
-    answer = run_beside(host.libvirtd, "cluster_removal", {"lab": "demo"})
+    answer = run_beside(host.libvirtd, "cluster_removal", {"lab": "demo", "bridges": ["baremetal"]})
     assert answer["changed"]
     assert "demo-x7k2p-bootstrap" in answer["shown_diff"]
 
