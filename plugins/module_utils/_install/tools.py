@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import MARK_TEXT, OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     run,
@@ -104,7 +104,7 @@ class ToolsPort:
         return locked(self._path / MARK, fcntl.LOCK_SH, self._make_directory, lambda: self._wait("their removal"))
 
     def _make_directory(self) -> None:
-        files.own_directory(self._path)
+        directories.make_own(self._path)
         with files.open_kept(self._path / MARK, 0o644) as mark:
             if not mark.tell():
                 mark.write(MARK_TEXT.format(module=MODULE))

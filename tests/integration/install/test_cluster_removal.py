@@ -36,6 +36,8 @@ LEFTOVERS = """
 name=$1 bridge=$2 layout=$3 directory=/var/lib/libvirt/openshift-images/$1
 if [ $layout = 4.20 ]; then os="<os><type>hvm</type></os>" volumes="base bootstrap ign" one=base
 else os="<os firmware='efi'><type machine='q35'>hvm</type></os>" volumes="live-provisioner scratch" one=scratch; fi
+pools=/var/lib/libvirt/openshift-images
+[ -e $pools ] || echo "{\\"directories\\": {\\"$pools\\": \\"missing\\"}}" >/var/lib/nometal/host.json
 virsh pool-define-as "$name" dir --target "$directory"
 virsh pool-build "$name"; virsh pool-start "$name"; virsh pool-autostart "$name"
 for volume in $volumes; do virsh vol-create-as "$name" "$name-$volume" 1M --format qcow2; done
@@ -247,6 +249,14 @@ def test_all_goes_that_the_installer_leaves_and_neighbours_stay(host: Host, layo
     assert f"remove {POOLS}" in steps
     assert "bootstrap" not in host.everything()
     assert host.sh(f"ls -A {' '.join(OURS)}").split() == ["/run/nometal:", "/var/lib/nometal:"]
+
+
+def test_the_directory_of_pools_that_was_there_before_stays(host: Host) -> None:
+    host.sh(f"mkdir {POOLS}")
+    host.install("demo", "demo-x7k2p")
+    host.leave("demo-x7k2p")
+    assert f"remove {POOLS}" not in host.remove("demo")
+    assert host.sh(f"ls -A {POOLS}") == ""
 
 
 def test_without_notes_the_name_and_the_bridge_tell(host: Host) -> None:
