@@ -15,7 +15,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     manifest_files,
     media_tls,
@@ -142,6 +142,7 @@ def _remove(directory: Path) -> None:
 def make_directories(place: Place) -> None:
     for directory in (place.directory, place.assets, place.temporary):
         _make(directory, OURS)
+    directories.note([CACHE.parent], directories.MEMORY)
     _make(CACHE, EVERYBODYS)
 
 
