@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 PACKAGE = "nometal_bmc"
 PREFIX = "release-"
 DIGITS = 12
+NAME = f"{PREFIX}{'[0-9a-f]' * DIGITS}*"
+KNOWN = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg", "cache", "release.json")
+"""What there is in one: a virtual environment, and a record of it."""
 LAST_LINES = 15
 PYTHON_QUESTION = "import sys; print(sys.version_info >= (3, 9), flush=True); import venv, ensurepip"
 # Imports all that the service is made of, and prints which files of the distribution it takes.
@@ -134,7 +137,7 @@ def begin(path: Path, recipe: Recipe) -> Release:
 
 
 def releases(path: Path) -> list[Release]:
-    return [Release(directory) for directory in sorted(path.glob(f"{PREFIX}*"))]
+    return [Release(directory) for directory in sorted(path.glob(NAME)) if removal.has_known(directory, KNOWN)]
 
 
 def in_use(path: Path) -> set[Path]:

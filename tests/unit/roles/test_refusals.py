@@ -36,7 +36,6 @@ NOT_ASKED = {
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",
     "router_advertisements": "refuses nothing",
-    "rehearsal": "leaves the lab as it was",
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
