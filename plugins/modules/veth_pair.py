@@ -235,7 +235,8 @@ def links_found(*, foreseeing: bool, removing: bool = False) -> dict[str, Link]:
     if not may_change_links():
         raise OperatorError("This process may not change network links: run as root, with `become: true`.")
     try:
-        return read_links_by_ip() if removing and lacks_netlink() else read_links()
+        # Enough to see what is in the way before there are packages, and to remove what is ours after they are gone.
+        return read_links_by_ip() if (foreseeing or removing) and lacks_netlink() else read_links()
     except NotThereYetError:
         if foreseeing or removing:
             return {}  # on an empty host there is nothing of ours; its files are seen all the same

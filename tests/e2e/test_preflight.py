@@ -75,11 +75,15 @@ def host() -> Iterator[LabHost]:
 
 
 def is_refused_at_once(refused: CompletedProcess[str], rows: list[Row]) -> bool:
-    said = refused.stdout.replace("\\n", "\n").partition("Nothing was changed, because of this:\n")[2]
+    assert_refused(refused, rows, "Nothing was changed")
+    return re.search(r"^hypervisor .* changed=0 .*failed=1", refused.stdout, re.MULTILINE) is not None
+
+
+def assert_refused(refused: CompletedProcess[str], rows: list[Row], changed: str) -> None:
+    said = refused.stdout.replace("\\n", "\n").partition(f"{changed}, because of this:\n")[2]
     refusals = re.split(r"^\s*- (?=[a-z]+: )", said.partition("Origin:")[0], flags=re.MULTILINE)
     missing = [row for row in rows if not any(row.is_in(" ".join(text.split())) for text in refusals)]
     assert missing == [], ending(refused.stdout)
-    return re.search(r"^hypervisor .* changed=0 .*failed=1", refused.stdout, re.MULTILINE) is not None
 
 
 def test_on_a_fresh_host(host: LabHost, tmp_path: Path) -> None:
@@ -145,3 +149,21 @@ def test_a_host_where_nothing_is_installed_has_nothing_to_refuse(tmp_path: Path)
         run = run_playbook("preflight", checkout.inventory(host, tmp_path, rehearsed=True))
         assert run.returncode == 0, ending(run.stdout)
         assert snapshot.take(host).diff(before) == ""
+
+        link = Row("network", f"ip link add {END} type bridge", f"{END} exists and is no veth but bridge")
+        host.run(link.spoil)
+        assert is_refused_at_once(run_playbook("site", checkout.inventory(host, tmp_path)), [link])
+
+
+def test_what_is_not_seen_without_packages_is_refused_when_they_are_there(tmp_path: Path) -> None:
+    vm = next(row for row in ON_A_FRESH_HOST if row.spoil == VM)
+    with lab_host.start(layer="prepared", mirror=True) as host:
+        host.run(vm.spoil)
+        host.run("apt-get -qy remove python3-libvirt")
+        networks = host.run("virsh net-list --all --name; ip -brief link").stdout
+        assert_refused(
+            run_playbook("site", checkout.inventory(host, tmp_path)),
+            [vm],
+            "The host was made ready, and nothing else was changed",
+        )
+        assert host.run("virsh net-list --all --name; ip -brief link").stdout == networks

@@ -396,6 +396,16 @@ def test_without_pyroute2_links_are_read_by_ip(monkeypatch: pytest.MonkeyPatch) 
         kernel.read_links_by_ip()
 
 
+def test_a_link_in_the_way_is_foreseen_without_pyroute2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "IPRoute", None)
+    monkeypatch.setattr(kernel, "run", lambda *_command: json.dumps(IP_SHOWS))
+    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: "/usr/sbin/ip")
+    monkeypatch.setattr(module, "may_change_links", lambda: True)
+    assert set(module.links_found(foreseeing=True)) == {"lan", "mine0", "far"}
+    with pytest.raises(NotThereYetError, match="has no pyroute2"):
+        module.links_found(foreseeing=False)
+
+
 def test_where_no_links_are_seen_the_files_of_a_pair_go_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
