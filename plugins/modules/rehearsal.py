@@ -229,11 +229,11 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     rehearsal.end_on_signal()
     if params["state"] == "absent":
         return removed(lab, places, params["libvirt_uri"], check_mode=check_mode)
-    if check_mode:
-        return {"changed": False}
     patience = params["patience"]
     if patience <= 0:
-        raise OperatorError(f"patience is {patience}; a number above 0 is right.")
+        raise OperatorError(f"patience is {patience}: must be a number above 0.")
+    if check_mode:
+        return {"changed": False}
     with connect(params["libvirt_uri"]) as connection, rehearsal.alone(lab.name, patience=patience):
         report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"], patience=patience)
     return {
