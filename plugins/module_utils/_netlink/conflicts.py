@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK, ports_of_others
 
 if TYPE_CHECKING:
@@ -13,29 +14,42 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
-    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug, Wiring
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug
 
 
 def refuse_conflicts(site: Site, *, foreseeing: bool) -> None:
     """What stands in the way on this host. Foreseeing, a bridge that others make may come before the real run does."""
-    for plug in site.wiring.plugs:
-        _refuse_other_kind(f"{plug.key}.name", plug.name, "veth", site.links)
-        _refuse_end_of_others(plug, site)
-        if plug.bridge:
-            _refuse_other_kind(f"{plug.key}.bridge", plug.bridge, "bridge", site.links)
-    for plug in [] if foreseeing else site.wiring.bridges_missing(site.links):
-        raise OperatorError(
+    ends = [partial(_refuse_end_of_others, plug, site) for plug in site.wiring.plugs]
+    bridges = [partial(_refuse_no_bridge, plug, site.links) for plug in site.wiring.plugs]
+    whole = (_refuse_loop, _refuse_second_network, _refuse_lan_of_others, _refuse_to_leave_machines_behind)
+    problems: list[str] = []
+    if not foreseeing:
+        with noting(problems):
+            _refuse_missing(site)
+    for refuse in (*ends, *bridges, *(partial(each, site) for each in whole)):
+        with noting(problems):
+            refuse()
+    refuse_all(problems)
+
+
+def _refuse_no_bridge(plug: Plug, links: Mapping[str, Link]) -> None:
+    if plug.bridge:
+        _refuse_other_kind(f"{plug.key}.bridge", plug.bridge, "bridge", links)
+
+
+def _refuse_missing(site: Site) -> None:
+    refuse_all(
+        [
             f"{plug.key}.bridge: there is no bridge {plug.bridge}, and it is not this module's to make. "
             "If it is a libvirt network's, start that network (virsh net-list --all); "
             f"if nobody else makes it, set {plug.key}.make_bridge: true."
-        )
-    _refuse_loop(site.wiring, site.links)
-    _refuse_second_network(site)
-    _refuse_lan_of_others(site)
-    _refuse_to_leave_machines_behind(site)
+            for plug in site.wiring.bridges_missing(site.links)
+        ]
+    )
 
 
 def _refuse_end_of_others(plug: Plug, site: Site) -> None:
+    _refuse_other_kind(f"{plug.key}.name", plug.name, "veth", site.links)
     owner = site.owner_of(plug.name)
     if owner:
         raise OperatorError(f"{plug.key}.name: {plug.name} is an end of veth pair {owner}. Choose another name.")
@@ -105,7 +119,8 @@ def _refuse_other_kind(key: str, name: str, kind: str, links: Mapping[str, Link]
         raise OperatorError(f"{key}: {name} exists and is no {kind} but {what}. Choose another name, or remove it.")
 
 
-def _refuse_loop(wiring: Wiring, links: Mapping[str, Link]) -> None:
+def _refuse_loop(site: Site) -> None:
+    wiring, links = site.wiring, site.links
     if wiring.a.bridge and wiring.b.bridge:
         ends = {plug.name for plug in wiring.plugs}
         others = [link for link in links.values() if not {link.name, link.peer} & ends]

@@ -203,6 +203,20 @@ def test_what_stands_in_the_way_is_refused_and_named(links: dict[str, Link], com
         refuse_conflicts(Site(WIRING, links), foreseeing=False)
 
 
+def test_all_that_stands_in_the_way_is_refused_at_once() -> None:
+    """Each of these alone would be refused."""
+    links = {
+        **host(Link("nmn-demo", "dummy"), *cable("nmb-demo", "x", "m", "n")),
+        **host(Link("baremetal", "bridge"), Link("eth1", master="baremetal")),
+    }
+    del links["nm-demo"]
+    with pytest.raises(OperatorError) as refused:
+        refuse_conflicts(Site(WIRING, links), foreseeing=False)
+    assert [line.split(":")[0] for line in sorted(str(refused.value).splitlines())] == [
+        *("a.bridge", "a.name", "b.bridge", "b.name")
+    ]
+
+
 def test_what_is_of_another_pair_by_its_entry_is_refused_while_its_network_is_stopped() -> None:
     others = replace(WIRING, a=Plug("a", "nmn-other", "nm-demo"))
     with pytest.raises(OperatorError, match=r"^a\.name: nmn-other is an end of veth pair nmn-other\."):
