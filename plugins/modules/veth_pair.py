@@ -80,9 +80,11 @@ options:
         default: true
   shared:
     description:
-      - Whether O(b.bridge) may be somebody else's with other links on it, such as the host's uplink.
-      - Without it, such a bridge is refused, for whoever serves DHCP at O(a) would serve the LAN of others.
-        VMs' taps are not refused.
+      - Whether others may be on O(b.bridge), such as behind the host's uplink.
+      - Without it, a bridge of others with other links on it is refused, for whoever serves DHCP at O(a) would serve
+        the LAN of others. So is one with VMs on it, unless the pair has joined it already.
+      - A bridge that this module has made is refused once it has an uplink. A veth or the tap of a VM is plugged into
+        that one on purpose.
     type: bool
     default: false
   awaited:

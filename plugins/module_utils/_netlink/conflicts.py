@@ -7,7 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, noting, refuse_all
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK, ports_of_others
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
+    MARK,
+    is_ours,
+    ports_of,
+    ports_of_others,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,13 +82,22 @@ def _refuse_lan_of_others(site: Site) -> None:
     if site.wiring.shared or not bridge:
         return
     others = ports_of_others(bridge, site.links, [plug.name for plug in site.wiring.plugs])
+    others += [] if others else _vms_of_others(bridge, site)
     if others:
         raise OperatorError(
-            f"b.bridge: bridge {bridge} is not this module's, and has ports of others ({', '.join(others)}): the lab's "
-            "DHCP server would answer machines there. Name another bridge "
-            "(lab_spec.machine_network.bridge), or take these ports off it; where the lab is to share that LAN, "
-            "set shared: true (lab_spec.machine_network.shared_lan)."
+            f"b.bridge: bridge {bridge} has ports of others ({', '.join(others)}): the lab's DHCP server would answer "
+            "machines there. Name another bridge (lab_spec.machine_network.bridge), or take these ports off it; where "
+            "the lab is to share that LAN, set shared: true (lab_spec.machine_network.shared_lan)."
         )
+
+
+def _vms_of_others(bridge: str, site: Site) -> list[str]:
+    """On a bridge of others that the pair has not joined yet. Later, the lab's own VMs are among them."""
+    end = site.wiring.b.name
+    on_it = end in site.links and site.links[end].master == bridge
+    if on_it or site.plugged.get(site.wiring.name, {}).get(end) == bridge or bridge not in site.links:
+        return []
+    return [] if is_ours(site.links[bridge], site.links) else sorted(ports_of(bridge, site.links))
 
 
 def _networks_on(bridge: str, site: Site) -> Iterator[tuple[str, str]]:
