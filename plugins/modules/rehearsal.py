@@ -241,7 +241,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         return removed(lab, places, params["libvirt_uri"], check_mode=check_mode)
     patience = params["patience"]
     if patience <= 0:
-        raise OperatorError(f"patience is {patience}; it must be above 0.")
+        raise OperatorError(f"patience is {patience}: must be a number above 0.")
     if check_mode:
         return foreseen(lab, places, params["libvirt_uri"])
     with connect(params["libvirt_uri"]) as connection, rehearsal.alone(lab.name, patience=patience):

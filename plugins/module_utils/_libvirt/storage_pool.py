@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import volumes_in_use
@@ -91,9 +91,15 @@ class StoragePoolPort:
         path = self._desired.path
         pool = self._find()
         if pool is None:
-            self._refuse_name_of_others()
-            self._refuse_directory_of_system()
-            self._refuse_directory_of_others()
+            problems: list[str] = []
+            for refuse in (
+                self._refuse_name_of_others,
+                self._refuse_directory_of_system,
+                self._refuse_directory_of_others,
+            ):
+                with noting(problems):
+                    refuse()
+            refuse_all(problems)
         elif _path_of(pool) != path:
             raise OperatorError(
                 f"storage pool {self._desired.name} lies at {_path_of(pool)}, not at {path}: "

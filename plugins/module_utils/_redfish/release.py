@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
@@ -164,7 +165,9 @@ def _run(
     command: Sequence[str], *, text: str = "", environment: Mapping[str, str] | None = None, hint: str = ""
 ) -> str:
     try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True, input=text, env=environment)
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, input=text, env=environment, umask=UMASK
+        )
     except subprocess.CalledProcessError as error:
         said = "\n".join((error.stdout + error.stderr).strip().splitlines()[-LAST_LINES:])
         raise OperatorError(f"`{' '.join(command[:4])} ...` failed. {hint}\n{said}") from error

@@ -109,7 +109,7 @@ def rehearse(
         raise OperatorError(f"Nothing was rehearsed: {', '.join(missing)}. playbooks/nodes.yml makes VMs and disks.")
     if in_use:
         return {**_nothing(lab, began, diary), "ok": True, "in_use": in_use}
-    story, seen = Story(), _Seen(lab, connection, scene)
+    story, seen = Story(), Seen(lab, connection, scene)
     checks = list(host_view.checks(lab))
     try:
         hindrance = seen.hindrance(checks)
@@ -147,7 +147,7 @@ def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Chec
     return checks
 
 
-class _Seen:
+class Seen:
     """What there is to see on the host while everything runs."""
 
     def __init__(self, lab: Lab, connection: Any, scene: stage.Stage) -> None:
