@@ -18,7 +18,7 @@ description:
     on one of these disks, or on an image of the bootstrap VM.
   - The bootstrap VM is known by the infraID that the installer has noted. Without these notes it is known by its name
     and by the bridges into which it is plugged. What only has such a name, such as a pool, a directory or a log without
-    a VM on O(bridges), may be anybody's: it stays, and RV(kept) names it.
+    a VM on O(bridges), may be anybody's. It stays, and RV(kept) names it.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
