@@ -128,6 +128,13 @@ PLANS = (
         "tests/unit/libvirt/test_network.py",
     ),
     Fault(
+        "a-changed-hook-is-as-good",
+        f"{LIBVIRT}/network_port.py",
+        "return text is not None if self._desired is None else text == self._hook_text()",
+        "return text is not None",
+        "tests/unit/libvirt/test_network.py",
+    ),
+    Fault(
         "a-disk-of-another-format-grows",
         f"{LIBVIRT}/vm.py",
         "return self.format == wanted.format and self.size_bytes <= wanted.size_bytes",
@@ -463,14 +470,6 @@ BESIDE_LIBVIRT = (
         "return tuple(sorted(stale if stays else stale.union(outside)))",
         "return tuple(sorted(stale))",
         f"{MODULES}/test_libvirt_bridge_net.py::test_leases_of_a_former_subnet_do_not_keep_a_lab_from_its_new_one",
-    ),
-    Fault(
-        "a-changed-hook-is-as-good",
-        f"{LIBVIRT}/network_port.py",
-        "return text is not None if self._desired is None else text == self._hook_text()",
-        "return text is not None",
-        f"{MODULES}/test_libvirt_bridge_net.py::"
-        "test_what_was_changed_behind_its_back_is_repaired_and_the_rest_left_alone",
     ),
     Fault(
         "a-new-bridge-answers",

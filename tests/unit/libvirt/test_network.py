@@ -587,7 +587,10 @@ def test_the_port_makes_and_removes_it(connection: Any, tmp_path: Path) -> None:
         if step.verb != "start":
             port.apply(step)
     assert port.read() == replace(PLAIN, live=None)
-    assert "'nometal-demo', 'nm-demo'" in (tmp_path / "hooks/nometal-demo.ports").read_text()
+    entry = tmp_path / "hooks/nometal-demo.ports"
+    assert "'nometal-demo', 'nm-demo'" in entry.read_text()
+    entry.write_text("#!/bin/sh\n")
+    assert port.read() == replace(PLAIN, live=None, hook=False), "another hook is none"
 
     gone = NetworkPort(connection, "nometal-demo", "demo", None)
     for step in plan(gone.read(), None, may_restart=False):
