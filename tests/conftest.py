@@ -121,8 +121,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "host_kind" in metafunc.fixturenames:
         mixtures = peers.mixtures(metafunc.config.getoption("--matrix-seed"))
         sample = peers.sample(mixtures)
-        every = [
-            pytest.param(kind, True, marks=pytest.mark.full, id=f"{kind}, rehearsed")
-            for kind in (*peers.each_alone(), *mixtures)
-        ]
-        metafunc.parametrize(("host_kind", "rehearsed"), [pytest.param(sample, False, id=str(sample)), *every])
+        every = [pytest.param(kind, marks=pytest.mark.full, id=str(kind)) for kind in (*peers.each_alone(), *mixtures)]
+        metafunc.parametrize("host_kind", [pytest.param(sample, id=f"sample, {sample}"), *every])

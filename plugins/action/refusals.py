@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible.errors import AnsibleError
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
 ARGUMENTS = {
@@ -36,11 +37,24 @@ class ActionModule(ActionBase):
         super().run(tmp, task_vars)
         given, variables = self.validate_argument_spec(ARGUMENTS)[1], task_vars or {}
         self._task.check_mode = True  # of all that is executed from here on
-        refusals = [*filter(None, given["found"]), *self._refusals(given, variables)]
+        found = [*self._errors_of_variables(variables), *filter(None, given["found"])]
+        refusals = [*found, *self._refusals(given, variables)]
         told = [f"{given['stage']}: {_indented(text)}" for text in dict.fromkeys(refusals)]
         if told and given["stop"]:
             return {"failed": True, "msg": message(given["stage"], told), "refusals": told}
         return {"changed": False, "refusals": told}
+
+    def _errors_of_variables(self, variables: dict[str, Any]) -> list[str]:
+        """What Ansible would refuse of the role's variables, which it looks at only when the stage begins."""
+        path = Path(variables.get("role_path", ""), "meta", "argument_specs.yml")
+        if not path.exists():
+            return []
+        declared = self._loader.load_from_file(str(path))["argument_specs"]["main"].get("options", {})
+        try:
+            given = self._templated({name: variables[name] for name in declared if name in variables}, variables)
+        except AnsibleError as error:
+            return [str(error)]
+        return ArgumentSpecValidator(declared).validate(given).error_messages
 
     def _refusals(self, given: dict[str, Any], variables: dict[str, Any]) -> Iterator[str]:
         for module, arguments in given["ask"].items():

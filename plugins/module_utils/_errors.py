@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     Made = TypeVar("Made", bound=Callable[..., Any])
 
@@ -27,6 +27,20 @@ WHICH_IS_FULL = "The system does not say for which file: `df -h` and `df -i` sho
 
 class OperatorError(Exception):
     """A failure that the operator can act on: the text says what is wrong, where, and what to do."""
+
+
+@contextmanager
+def noting(problems: list[str]) -> Iterator[None]:
+    """Collect what is refused, so that the next thing is looked at, too. Afterwards: `refuse_all`."""
+    try:
+        yield
+    except OperatorError as error:
+        problems.append(str(error))
+
+
+def refuse_all(problems: Sequence[str]) -> None:
+    if problems:
+        raise OperatorError("\n".join(problems))
 
 
 @contextmanager

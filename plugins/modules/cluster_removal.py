@@ -17,7 +17,8 @@ description:
     the lab are touched, and only disks that it made for them. Nothing is removed while VMs or images of others depend
     on one of these disks, or on an image of the bootstrap VM.
   - The bootstrap VM is known by the infraID that the installer has noted. Without these notes it is known by its name
-    and by the bridges into which it is plugged. What may as well be another lab's is not removed; the module says so.
+    and by the bridges into which it is plugged. What only has such a name, such as a pool, a directory or a log without
+    a VM on O(bridges), may be anybody's: it stays, and RV(kept) names it.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -31,7 +32,7 @@ options:
   bridges:
     description:
       - The lab's bridges into which the installer plugs the bootstrap VM.
-      - They tell apart clusters whose names begin with the same 21 characters, where the installer's notes are gone.
+      - Where the installer's notes are gone, a bootstrap VM is the lab's only if it is plugged into one of these.
     type: list
     elements: str
     default: []
@@ -158,7 +159,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             yield port
             port.finish()
             vms.extend(port.bootstrap_vms)
-            kept.extend(port.kept or port.stays())
+            kept.extend([*(port.kept or port.stays()), *port.unproven])
 
     @contextmanager
     def tidying_up() -> Iterator[TidyingPort]:

@@ -208,7 +208,7 @@ def installation_from(params: dict[str, Any]) -> Installation:
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     if params["patience"] <= 0:
-        raise OperatorError(f"patience is {params['patience']}; a number above 0 is right.")
+        raise OperatorError(f"patience is {params['patience']}: must be a number above 0.")
     watch = Watch(installation_from(params), params["patience"])
     if check_mode:
         return {"changed": False, **watch.glance()}

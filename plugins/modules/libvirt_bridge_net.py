@@ -12,8 +12,9 @@ description:
   - Makes a libvirt network as declared, started and started again at boot; changes it; or removes it.
   - DHCP reservations, ranges and DNS records change while the network runs, and disturb nobody. All else needs the
     network to be restarted, which is refused unless O(restart=allowed).
-  - What a running network has lost is mended while it runs, such as a bridge that is down, an address of the host on
-    it, or a dnsmasq that has died. A network that has lost its bridge is restarted.
+  - What a running network has lost is put back while it runs, such as a bridge that is down, an address of the host on
+    it, a dnsmasq that has died, or packet forwarding that was switched off. A network that has lost its bridge is
+    restarted.
   - Guests and links that are plugged into the bridge are back on it after a restart, of this module's or of anybody's.
   - The network's metadata in libvirt name its owner. A network without, or with another owner, is never touched unless
     O(adopt=true). What others have added to an owned network beside the things declared here stays.

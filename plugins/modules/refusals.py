@@ -10,6 +10,7 @@ short_description: What a stage would refuse on a host, asked before anything is
 version_added: 0.1.0
 description:
   - Runs modules of this collection in check mode and collects what they refuse. One refusal does not hide the others.
+  - In a role, the role's variables are checked by its argument spec, too, as Ansible does it when the role begins.
   - It changes nothing, and does not fail for what is refused unless O(stop=true).
   - The roles of this collection ask their own tasks this way before their first change, and C(playbooks/preflight.yml)
     asks the roles of all stages.

@@ -13,6 +13,8 @@ description:
     anywhere, on the lab's real bridges and through its real BMCs, and tells what an installation would have met.
   - The lab is left as it was found, also when the rehearsal fails. One that was killed is cleared away by the next, or
     with O(state=absent).
+  - A VM, a storage pool or a directory that has the name of the rehearsal's bootstrap VM and that another made is
+    refused before anything is changed, also in check mode. O(state=absent) leaves it in place and names it.
   - Nodes that are in use are not touched. A node is in use when it is switched on, when its disk carries anything, or
     when a medium is in its drive.
   - It takes a minute or more. M(nometal.ipi.follow) shows how far it is.
@@ -168,14 +170,22 @@ steps:
   type: list
   elements: str
   sample: [clear demo]
+kept:
+  description: What has the name of the rehearsal's bootstrap VM or lies among its files, is not the lab's, and stays.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+  sample: ["VM demo-rehearsal-bootstrap (not made by nometal.ipi)"]
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import rehearsal, table
@@ -229,11 +239,11 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     rehearsal.end_on_signal()
     if params["state"] == "absent":
         return removed(lab, places, params["libvirt_uri"], check_mode=check_mode)
-    if check_mode:
-        return {"changed": False}
     patience = params["patience"]
     if patience <= 0:
-        raise OperatorError(f"patience is {patience}; a number above 0 is right.")
+        raise OperatorError(f"patience is {patience}: must be a number above 0.")
+    if check_mode:
+        return foreseen(lab, places, params["libvirt_uri"])
     with connect(params["libvirt_uri"]) as connection, rehearsal.alone(lab.name, patience=patience):
         report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"], patience=patience)
     return {
@@ -243,13 +253,20 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     }
 
 
+def foreseen(lab: Lab, places: Places, uri: str) -> dict[str, Any]:
+    """What a real run refuses, too, before it begins."""
+    with suppress(NotThereYetError), connect(uri) as connection:
+        rehearsal.refuse_others(lab, places, connection)
+    return {"changed": False}
+
+
 def removed(lab: Lab, places: Places, uri: str, *, check_mode: bool) -> dict[str, Any]:
     try:
         with connect(uri) as connection:
-            steps = rehearsal.clear(lab, places, connection, check_mode=check_mode)
+            steps, kept = rehearsal.clear(lab, places, connection, check_mode=check_mode)
     except NotThereYetError:
-        steps = rehearsal.clear_files(lab, places, check_mode=check_mode)
-    return {"changed": bool(steps), "steps": steps}
+        steps, kept = rehearsal.clear_files(lab, places, check_mode=check_mode)
+    return {"changed": bool(steps), "steps": steps, "kept": kept}
 
 
 def main() -> None:
@@ -257,7 +274,10 @@ def main() -> None:
         argument_spec=ARGUMENTS, required_if=[("state", "played", ["image"])], supports_check_mode=True
     )
     with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+        result = run(module.params, check_mode=module.check_mode)
+        for warning in removal.warnings(result.get("kept", [])):
+            module.warn(warning)
+        module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -113,13 +113,18 @@ steps:
 """
 
 import re
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import (
+    OperatorError,
+    noting,
+    operator_errors,
+    refuse_all,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver import lookup
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import choose, measure
@@ -136,7 +141,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_reso
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import domain, reverse_zones, server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
     from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import Resolution
@@ -172,8 +177,7 @@ def lab_from(params: dict[str, Any]) -> Lab:
     names = _sound(domain, params["names"] if present else [], problems)
     if present and not (params["servers"] and (params["domains"] or params["subnets"])):
         problems.append(f"Of lab {params['owner']}, servers and at least one of domains and subnets must be given.")
-    if problems:
-        raise OperatorError("\n".join(problems))
+    refuse_all(problems)
     return Lab(
         owner=params["owner"],
         link=params["link"] or "",
@@ -186,17 +190,9 @@ def lab_from(params: dict[str, Any]) -> Lab:
 def _sound(read: Callable[[str], T], texts: Iterable[str], problems: list[str]) -> list[T]:
     found = []
     for text in texts:
-        with _noting(problems):
+        with noting(problems):
             found.append(read(text))
     return found
-
-
-@contextmanager
-def _noting(problems: list[str]) -> Iterator[None]:
-    try:
-        yield
-    except OperatorError as error:
-        problems.append(str(error))
 
 
 def owner(text: str) -> str:
@@ -225,8 +221,12 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     reconciler = Reconciler(lambda: nullcontext(SplitDnsPort(lab, MEANS)), plan)
     if params["state"] == "absent":
         return reconciler.run(HostResolver({}), check_mode=check_mode)
-    refuse_taken_domains(lab, chain.from_iterable(means.held() for means in MEANS.values()))
-    means = means_for(measure())
+    problems: list[str] = []
+    with noting(problems):
+        refuse_taken_domains(lab, chain.from_iterable(means.held() for means in MEANS.values()))
+    with noting(problems):
+        means = means_for(measure())
+    refuse_all(problems)
     desired = HostResolver({means.name: means.wanted(lab)})
     result = reconciler.run(desired, check_mode=check_mode)
     if result["changed"] and not check_mode:

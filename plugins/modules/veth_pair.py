@@ -80,9 +80,11 @@ options:
         default: true
   shared:
     description:
-      - Whether O(b.bridge) may be somebody else's with other links on it, such as the host's uplink.
-      - Without it, such a bridge is refused, for whoever serves DHCP at O(a) would serve the LAN of others.
-        VMs' taps are not refused.
+      - Whether others may be on O(b.bridge), such as behind the host's uplink.
+      - Without it, a bridge of others with other links on it is refused, for whoever serves DHCP at O(a) would serve
+        the LAN of others. So is one with VMs on it, unless the pair has joined it already.
+      - A bridge that this module has made is refused once it has an uplink. A veth or the tap of a VM is plugged into
+        that one on purpose.
     type: bool
     default: false
   awaited:
@@ -235,7 +237,8 @@ def links_found(*, foreseeing: bool, removing: bool = False) -> dict[str, Link]:
     if not may_change_links():
         raise OperatorError("This process may not change network links: run as root, with `become: true`.")
     try:
-        return read_links_by_ip() if removing and lacks_netlink() else read_links()
+        # Enough to see what is in the way before there are packages, and to remove what is ours after they are gone.
+        return read_links_by_ip() if (foreseeing or removing) and lacks_netlink() else read_links()
     except NotThereYetError:
         if foreseeing or removing:
             return {}  # on an empty host there is nothing of ours; its files are seen all the same

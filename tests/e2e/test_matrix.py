@@ -1,8 +1,8 @@
 """A lab on hosts as administrators really have them: made, rehearsed, used by guests, and removed without a trace.
 
-`make test` takes one host which has much that others have; `make test-full` takes a few which together
-have every kind, and each kind alone, on every release, with a rehearsal on each. The mixtures are drawn by
---matrix-seed. The kinds: support/peers.py.
+`make test` takes one host which has much that others have, and whose packet filter is flushed; `make test-full` takes a
+few which together have every kind, and each kind alone, on every release. The mixtures are drawn by --matrix-seed. The
+kinds: support/peers.py.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def test_a_lab_on_a_host_as_others_have_it(host_kind: HostKind, rehearsed: bool, world: World, tmp_path: Path) -> None:
+def test_a_lab_on_a_host_as_others_have_it(host_kind: HostKind, world: World, tmp_path: Path) -> None:
     with lab_host.start(suite=host_kind.suite, layer="peers", street=world.street) as host:
         host_kind.set_up(host)
         before = snapshot.take(host)
         lab = Lab(host, tmp_path)
-        lab.specify(rehearsed=rehearsed, variables=host_kind.variables)
+        lab.specify(rehearsed=True, variables=host_kind.variables)
 
         changed(lab, "site")
         if host_kind.reload:

@@ -36,6 +36,7 @@ class Row(NamedTuple):
 
 
 END = MODEL["veth_pairs"][0]["a"]["name"]
+NETWORK, BRIDGE = MODEL["networks"][0]["bridge"], MODEL["bridge"]
 MAC = MODEL["nodes"][0]["nics"][0]["mac"]
 VM = (
     "virsh define /dev/stdin <<'VM'\n<domain type='qemu'><name>mine</name><memory unit='MiB'>64</memory><os><type>hvm"
@@ -45,10 +46,18 @@ ON_A_FRESH_HOST = [
     Row("host", "echo '{' >/var/lib/nometal/host.json", "/var/lib/nometal/host.json, which remembers"),
     Row("host", "true", "user 'bobb' does not exist on this host"),
     Row("network", f"ip link add {END} type bridge", f"{END} exists and is no veth but bridge"),
+    Row("network", f"ip link add {NETWORK} type bridge", f"bridge {NETWORK} exists and is no libvirt network's"),
+    Row(
+        "network",
+        f"ip link add {BRIDGE} type veth peer name theirs0",
+        f"{BRIDGE} exists and is no bridge; the firewall",
+    ),
     Row("network", "echo 'options rotate' >>/etc/resolv.conf", "has `options rotate`"),
     Row("nodes", VM, f"MAC {MAC} is VM mine's"),
     Row("bmc", "mkdir -p /opt/nometal && ln -s /srv /opt/nometal/bmc", "/opt/nometal/bmc is there and is no BMC"),
     Row("bmc", "mkdir /var/lib/nometal/bmc && chmod o+w /var/lib/nometal/bmc", "can be changed by others than root"),
+    Row("rehearse", "true", "argument 'rehearsal_required' is of type"),
+    Row("rehearse", "true", "rehearsal_patience is 0: must be a number above 0"),
     Row("rehearse", "rm /var/cache/nometal/rehearsal/.nometal*", "/var/cache/nometal/rehearsal is there and"),
 ]
 # The doctor may come to see these first.
@@ -58,6 +67,12 @@ OF_THE_SPECIFICATION = [
     Row("install", "true", "There is no public SSH key in /nowhere/key.pub"),
     Row("install", "true", "names /nowhere/secret.json, and there is no such file on the controller"),
     Row("install", "true", "manifests_dir names /nowhere, which is no directory"),
+]
+# What the controller has is as it should be, so the modules are asked.
+OF_THE_INSTALLATION = [
+    Row("install", "true", "/srv/no-mirror"),
+    Row("install", "true", "Manifest broken.yaml is to have an apiVersion and a kind"),
+    Row("install", "true", "ipi_install_patience is 0: must be a number above 0"),
 ]
 IN_A_LAB = [
     Row("network", "true", "only a restart can change mtu from 1500 to 1400"),
@@ -75,20 +90,24 @@ def host() -> Iterator[LabHost]:
 
 
 def is_refused_at_once(refused: CompletedProcess[str], rows: list[Row]) -> bool:
-    said = refused.stdout.replace("\\n", "\n").partition("Nothing was changed, because of this:\n")[2]
+    assert_refused(refused, rows, "Nothing was changed")
+    return re.search(r"^hypervisor .* changed=0 .*failed=1", refused.stdout, re.MULTILINE) is not None
+
+
+def assert_refused(refused: CompletedProcess[str], rows: list[Row], changed: str) -> None:
+    said = refused.stdout.replace("\\n", "\n").partition(f"{changed}, because of this:\n")[2]
     refusals = re.split(r"^\s*- (?=[a-z]+: )", said.partition("Origin:")[0], flags=re.MULTILINE)
     missing = [row for row in rows if not any(row.is_in(" ".join(text.split())) for text in refusals)]
     assert missing == [], ending(refused.stdout)
-    return re.search(r"^hypervisor .* changed=0 .*failed=1", refused.stdout, re.MULTILINE) is not None
 
 
 def test_on_a_fresh_host(host: LabHost, tmp_path: Path) -> None:
     for row in ON_A_FRESH_HOST:
         host.run(row.spoil)
     before = snapshot.take(host)
-    bob = "{host_prep_libvirt_users: [root, bobb]}"
+    given = "{host_prep_libvirt_users: [root, bobb], rehearsal_required: perhaps, rehearsal_patience: 0}"
     assert is_refused_at_once(
-        run_playbook("site", checkout.inventory(host, tmp_path, rehearsed=True), "-e", bob), ON_A_FRESH_HOST
+        run_playbook("site", checkout.inventory(host, tmp_path, rehearsed=True), "-e", given), ON_A_FRESH_HOST
     )
     assert snapshot.take(host).diff(before) == ""
 
@@ -110,6 +129,15 @@ def test_on_a_fresh_host(host: LabHost, tmp_path: Path) -> None:
     assert is_refused_at_once(
         run_playbook("preflight", checkout.inventory(host, tmp_path, **real)), OF_THE_SPECIFICATION
     )
+    assert snapshot.take(host).diff(before) == ""
+
+    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMine me@example.test\n", encoding="utf-8")
+    (tmp_path / "secret.json").write_text('{"auths": {"fake": {"auth": "aWQ6cGFzcwo="}}}', encoding="utf-8")
+    files = {"ssh_key_file": str(tmp_path / "key.pub"), "pull_secret_file": str(tmp_path / "secret.json")}
+    real["install"] = {"version": "4.20.3", "source": "/srv/no-mirror", **files}
+    given = "{ipi_install_manifests: {broken.yaml: 'some: thing'}, ipi_install_patience: 0}"
+    run = run_playbook("preflight", checkout.inventory(host, tmp_path, **real), "-e", given)
+    assert is_refused_at_once(run, OF_THE_INSTALLATION)
     assert snapshot.take(host).diff(before) == ""
 
 
@@ -145,3 +173,21 @@ def test_a_host_where_nothing_is_installed_has_nothing_to_refuse(tmp_path: Path)
         run = run_playbook("preflight", checkout.inventory(host, tmp_path, rehearsed=True))
         assert run.returncode == 0, ending(run.stdout)
         assert snapshot.take(host).diff(before) == ""
+
+        link = Row("network", f"ip link add {END} type bridge", f"{END} exists and is no veth but bridge")
+        host.run(link.spoil)
+        assert is_refused_at_once(run_playbook("site", checkout.inventory(host, tmp_path)), [link])
+
+
+def test_what_is_not_seen_without_packages_is_refused_when_they_are_there(tmp_path: Path) -> None:
+    vm = next(row for row in ON_A_FRESH_HOST if row.spoil == VM)
+    with lab_host.start(layer="prepared", mirror=True) as host:
+        host.run(vm.spoil)
+        host.run("apt-get -qy remove python3-libvirt")
+        networks = host.run("virsh net-list --all --name; ip -brief link").stdout
+        assert_refused(
+            run_playbook("site", checkout.inventory(host, tmp_path)),
+            [vm],
+            "The host was made ready, and nothing else was changed",
+        )
+        assert host.run("virsh net-list --all --name; ip -brief link").stdout == networks

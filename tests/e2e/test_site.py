@@ -170,8 +170,11 @@ def test_two_labs_live_side_by_side(host_of_lab: LabHost, tmp_path: Path) -> Non
         assert refused.returncode != 0
         assert f"Change {key}, or remove lab rehearsal first." in refused.stdout
     assert changes(host, made) == ""
+    baseline = host.read(HOST_BASELINE)
     assert went_well(run_playbook("site", second))
+    assert host.read(HOST_BASELINE) == baseline
     assert went_well(run_playbook("teardown", first))
+    assert host.read(HOST_BASELINE) == baseline  # all of it is needed until the last lab goes
     assert pools(host) == pools_of("other")
     assert went_well(run_playbook("site", second), changed="0")
     assert went_well(run_playbook("teardown", second))
@@ -233,6 +236,7 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host_of_lab:
     assert changes(host_of_lab, made_lab.before()) == ""
 
 
+HOST_BASELINE = "/var/lib/nometal/host.json"
 HOMES = ("/var/lib/nometal", "/var/cache/nometal", "/opt/nometal", "/opt/nometal/bmc", "/run/nometal")
 LABS_OWN = ("labs", "labs/rehearsal", "bmc", "bmc/rehearsal", "bmc/rehearsal/tls")
 POOL, MEDIA = "/srv/alice/labs", "/var/lib/libvirt/images/nometal-rehearsal-media"

@@ -1,13 +1,14 @@
 """Things of other people in every place that the collection may touch. Each is one row: how to plant it, how it is.
 
 `before` has those that are there when the lab comes, `inside` those that somebody puts into what the lab has made, and
-`blocking` those on which somebody depends: the teardown refuses, naming them, until `remove` has been run.
+`users` those that depend on it: the teardown refuses, naming them, until `remove` has been run. `alike` has those with
+the names of what a rehearsal would make: it is refused, and the teardown leaves them.
 The lab is the one that ships, named rehearsal; names that begin like its own are not its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from support.stranger import NIC, VM
@@ -174,6 +175,9 @@ def inside() -> list[Canary]:
     return [
         *(file(f"{home}/theirs.txt", named=True) for home in homes),
         file(f"/var/lib/libvirt/images/nometal-{LAB}-media/theirs.iso"),
+        file(f"/var/lib/nometal/bmc/{LAB}/state/theirs.txt", named=True),
+        file("/opt/nometal/bmc/release-notes/theirs.txt"),
+        file("/var/cache/nometal/rehearsal/image-notes/theirs.txt"),
         *(tmpfs(f"{home}/mounted", named=True) for home in homes),
         bind(f"{POOL}/bind", named=True),
         Canary(
@@ -185,6 +189,11 @@ def inside() -> list[Canary]:
         Canary("port of the lab's bridge", port, "readlink -f /sys/class/net/theirs1/master"),
         Canary("rule for the lab's bridge", f"iptables -A FORWARD {ours}", f"iptables -S FORWARD | grep -e '{ours}'"),
     ]
+
+
+def alike() -> list[Canary]:
+    name = f"{LAB}-rehearsal-bootstrap"
+    return [replace(vm(name), named=f"VM {name}"), replace(pool(name, "/srv/bootstrap"), named=f"storage pool {name}")]
 
 
 def users() -> list[Canary]:

@@ -187,6 +187,7 @@ class Guest:
         self._channel.close()
         with suppress(OSError):
             self.host.run(["virsh", "--connect", "qemu:///system", "destroy", self.name], check=False)
+            self.host.run(["rm", "-f", f"/var/log/libvirt/qemu/{self.name}.log"])  # which libvirt leaves
 
     def _boot(self) -> None:
         if not self._booted:

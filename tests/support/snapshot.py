@@ -22,8 +22,8 @@ PROBE = Path(__file__).with_name("snapshot_probe.py")
 
 # Files that change by themselves, and why.
 BY_THEMSELVES = {
-    "/var/log": "journals and logs grow",
-    "/var/cache": "apt's, man-db's and libvirt's caches are made anew when missing",
+    "/var/log": "journals and logs grow; of VMs' logs, the names are compared",
+    "/var/cache": "apt's, man-db's and libvirt's caches are made anew when missing; of ours, the names are compared",
     "/var/lib/apt": "lists, and the time of the last update",
     "/var/lib/dpkg": "dpkg keeps times and copies of its lists; the packages are compared by name and version",
     "/var/lib/systemd": "timers' stamps, the random seed, the catalog",
@@ -48,6 +48,8 @@ BY_THEMSELVES = {
     "/var/lib/libvirt/qemu/nvram/*": "written by guests' firmware",
     "*/__pycache__": "Python's own doing",
 }
+# Lab hosts begin with the rehearsal's image, as if another lab had been there, and it goes with the last lab.
+GO_WITH_THE_LAST_LAB = ("files /var/cache/nometal", "files /var/cache/nometal/rehearsal*")
 # What stays when packages stay: they, and what their installation has made.
 WITH_PACKAGES = ("packages", "package *")
 MADE_BY_PACKAGES = (
@@ -87,7 +89,8 @@ class Snapshot:
         for kind in sorted({*self.kinds, *earlier.kinds}):
             old, new = earlier.kinds.get(kind, {}), self.kinds.get(kind, {})
             changed = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-            told = [name for name in changed if not _left_aside(kind, name, without)]
+            aside = {name: without if name in new else (*without, *GO_WITH_THE_LAST_LAB) for name in changed}
+            told = [name for name in changed if not _left_aside(kind, name, aside[name])]
             if told:
                 parts.append("\n".join([f"{kind}:", *(line for name in told for line in _change(name, old, new))]))
         return "\n".join(parts)

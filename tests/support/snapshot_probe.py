@@ -22,9 +22,14 @@ from pathlib import Path
 OTHER_FILE_SYSTEMS = ("/proc", "/sys", "/dev", "/run", "/tmp")  # noqa: S108 - nothing is written there
 # But these parts of /run hold what others have configured, or what a lab may leave behind.
 RUNTIME = (
-    "nometal/[!l]*",  # not the locks: that of a run that ended with an error stays until the next one
-    *("nometal-resolver", "nometal-resolver/*", "libvirt/network/nometal*.pid"),
-    *("NetworkManager/conf.d/*", "systemd/network/*", "systemd/resolved.conf.d/*", "firewalld/*"),
+    "run/nometal/[!l]*",  # not the locks: that of a run that ended with an error stays until the next one
+    *("run/nometal-resolver", "run/nometal-resolver/*", "run/libvirt/network/*.pid"),
+    *("run/NetworkManager/conf.d/*", "run/systemd/network/*", "run/systemd/resolved.conf.d/*", "run/firewalld/*"),
+)
+# Of directories that are left out, since what is in their files changes by itself, these names are told all the same.
+NAMES = (
+    *("var/cache/nometal*", "var/cache/nometal*/*", "var/cache/nometal*/*/*"),
+    *("var/log/libvirt/qemu/*", "var/log/nometal*"),
 )
 # Passwords, keys and what is made of them: other ones in each lab.
 RANDOM = (
@@ -120,8 +125,9 @@ def files(left_out: list[str], owned: set[str], changed: set[str]) -> dict[str, 
                 visit(entry.path)
 
     visit("/")
-    for path in (path for pattern in RUNTIME for path in Path("/run").glob(pattern)):
-        about = path.lstat()  # what is in it are numbers of processes and links
+    # What is in those of /run are numbers of processes and links.
+    for path in (path for pattern in (*RUNTIME, *NAMES) for path in Path("/").glob(pattern)):
+        about = path.lstat()
         owner, group = owners.get(about.st_uid, about.st_uid), groups.get(about.st_gid, about.st_gid)
         found["files"][str(path)] = f"{stat.filemode(about.st_mode)} {owner}:{group}"
     return found

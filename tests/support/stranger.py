@@ -31,4 +31,5 @@ def use_libvirt(host: LabHost, network: str = "default") -> None:
     """
     if network:
         host.run(f"virsh net-start {network} && virsh net-destroy {network} && sysctl -q net.ipv4.ip_forward=0")
+        host.run(f"rm -f /run/libvirt/network/{network}.pid")  # which libvirt leaves, until the host boots
     host.run("runuser -u nobody -- virsh --connect qemu:///system list", check=False)

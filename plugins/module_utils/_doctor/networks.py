@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
     Route,
     in_the_way,
@@ -15,6 +16,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import (
     widest_per_device,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import read_links_by_ip
 
 from . import libvirt_files
 from .host import names_in, text_if_there
@@ -101,6 +104,10 @@ class Link:
     taps: tuple[str, ...] = ()
     """Those of the ports that are VMs'."""
     made_by_us: bool = False
+    veths: tuple[str, ...] = ()
+    """Those of the ports that lead to something on this host."""
+    joined: bool = False
+    """Whether an end of the lab's is on it, or was, by what brings it back at boot."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +118,16 @@ class Bridges:
 
 def measure_bridges(needs: Needs) -> Bridges:
     wanted = {*needs.bridges, *(network.bridge for network in needs.networks)}
+    joined = {
+        bridge for ends in plugged_by_entries().values() for end, bridge in ends.items() if end in needs.own_links
+    }
     return Bridges(
-        links=tuple(_link(name) for name in names_in(LINKS) if name in wanted),
+        links=tuple(_link(name, needs, joined) for name in names_in(LINKS) if name in wanted),
         networks=libvirt_files.networks(),
     )
 
 
-def _link(name: str) -> Link:
+def _link(name: str, needs: Needs, joined: Collection[str | None]) -> Link:
     ports = names_in(LINKS / name / "brif")
     return Link(
         name=name,
@@ -125,7 +135,17 @@ def _link(name: str) -> Link:
         ports=tuple(ports),
         taps=tuple(port for port in ports if (LINKS / port / "tun_flags").exists()),
         made_by_us=text_if_there(LINKS / name / "ifalias") == MARK,
+        veths=_veths(ports),
+        joined=name in joined or not set(ports).isdisjoint(needs.own_links),
     )
+
+
+def _veths(ports: Collection[str]) -> tuple[str, ...]:
+    try:
+        links = read_links_by_ip() if ports else {}
+    except OperatorError:  # there is no program ip
+        return ()
+    return tuple(port for port in ports if port in links and links[port].kind == "veth")
 
 
 def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
@@ -154,20 +174,26 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
 def _judge_lans(plain: list[Link], needs: Needs) -> Verdict | None:
     """Whoever is on the bridge beside the lab's own machines would be served by the lab's DHCP server."""
     lans = {link: _ports_of_others(link, needs) for link in plain if link.name not in needs.shared_bridges}
-    served = [f"{link.name} has ports of others ({', '.join(ports)})" for link, ports in lans.items() if ports]
-    if any(ports and not link.made_by_us for link, ports in lans.items()):
+    plugged_in = {
+        link: [port for port in ports if port in link.veths and link.made_by_us] for link, ports in lans.items()
+    }
+    uplinks = {link: [port for port in ports if port not in plugged_in[link]] for link, ports in lans.items()}
+    # Once the lab is on it, its own VMs are among them.
+    guests = [link for link in lans if link.taps and not link.made_by_us and not link.joined]
+    served = [
+        *(f"{link.name} has ports of others ({', '.join(ports)})" for link, ports in uplinks.items() if ports),
+        *(f"{link.name} has VMs of others ({', '.join(link.taps)})" for link in guests),
+    ]
+    if served:
         return blocker(
             f"{_listed(served)}: the lab's DHCP server would answer machines there",
-            "Name another machine_network.bridge; or say that the lab shares that LAN on purpose: "
+            "Name another machine_network.bridge, or take them off it; or say that the lab shares that LAN on purpose: "
             "machine_network.shared_lan: true.",
         )
-    guests = [
-        link for link in plain if link.taps and not link.made_by_us and not set(link.ports) & set(needs.own_links)
-    ]
-    served += [f"{link.name} has VMs of others ({', '.join(link.taps)})" for link in guests]
-    if served:
+    met = [f"{link.name} has links of others ({', '.join(ports)})" for link, ports in plugged_in.items() if ports]
+    if met:
         return warning(
-            f"{_listed(served)}: the lab's DHCP server answers machines there",
+            f"{_listed(met)}: the lab's DHCP server answers machines there",
             "Take them off, or name another machine_network.bridge, unless that is meant.",
         )
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
 
@@ -124,14 +124,18 @@ class FirewallPort:
 
     def refuse_conflicts(self) -> None:
         """Say what stands in the way, before anything is changed."""
+        problems: list[str] = []
         others = no_bridges(self._lab.bridges)
         if others:
             verb = "exists and is no bridge" if len(others) == 1 else "exist and are no bridges"
-            raise OperatorError(f"{', '.join(others)} {verb}; the firewall stays as it is: name the lab's own bridges.")
+            problems.append(f"{', '.join(others)} {verb}; the firewall stays as it is: name the lab's own bridges.")
+        if self._firewalld:
+            with noting(problems):
+                self._firewalld.refuse_conflicts()
+        refuse_all(problems)
+        # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
         if not self._iptables and not self._nftables:
             raise NotThereYetError("Neither iptables nor nft is installed: role nometal.ipi.host_prep installs one.")
-        if self._firewalld:
-            self._firewalld.refuse_conflicts()
 
     @cached_property
     def wanted(self) -> Firewall:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,5 +66,11 @@ def _done(command: tuple[str, ...], given: str) -> subprocess.CompletedProcess[s
         raise OperatorError(f"{command[0]} is not installed any more: install it, and run this again.")
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
-        [found, *command[1:]], input=given, check=False, capture_output=True, text=True, env=environment
+        [found, *command[1:]],
+        input=given,
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+        umask=UMASK,  # firewall-offline-cmd writes files
     )

@@ -53,6 +53,19 @@ def make_directory(path: Path, mode: int = FOR_ALL_TO_ENTER) -> None:
             missing.mkdir(wanted)
 
 
+def replace_directory(new: Path, path: Path) -> None:
+    """In place of what was ours there, which is gone. What others have in it stays beside the new."""
+    if not path.is_dir():
+        new.replace(path)
+        return
+    for entry in sorted(new.iterdir()):
+        if entry.is_dir() and not entry.is_symlink():
+            replace_directory(entry, path / entry.name)
+        else:
+            entry.replace(path / entry.name)
+    new.rmdir()
+
+
 def own_directory(path: Path, mode: int = FOR_ALL_TO_ENTER) -> None:
     """One that nobody else has anything in: it gets owner and mode also when it is there."""
     make_directory(path, mode)

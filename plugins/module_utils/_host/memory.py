@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, names_its_path
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import LOCKS, alone
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 Notes = dict[str, dict[str, Any]]
 
@@ -52,3 +55,16 @@ class HostMemory:
             if after != before:
                 files.write_whole(self.path, json.dumps(after, indent=2, sort_keys=True) + "\n", 0o644)
         return before, after
+
+    @names_its_path(lambda memory, *_: memory.path)
+    def forget(self, topic: str, things: Collection[str]) -> None:
+        """What is as it was before. Without any notes, the file goes, too."""
+        with alone(self.lock):
+            memory = self.recall()
+            memory[topic] = {thing: value for thing, value in memory.get(topic, {}).items() if thing not in things}
+            memory = {each: values for each, values in memory.items() if values}
+            if memory:
+                files.write_whole(self.path, json.dumps(memory, indent=2, sort_keys=True) + "\n", 0o644)
+            else:
+                files.remove(self.path)
+                files.remove_empty(self.path.parent)

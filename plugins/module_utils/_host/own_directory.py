@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files, removal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class OwnDirectory:
 
     def make(self) -> None:
         """For all to read: those who do are no root."""
-        files.own_directory(self.path)
+        directories.make_own(self.path)
         with files.open_kept(self.mark, 0o644) as mark:
             mark.truncate(0)
             mark.write(MARK_TEXT.format(module=self.module))
@@ -65,7 +65,7 @@ class OwnDirectory:
 
     def entries(self) -> list[Path]:
         """Ours."""
-        return removal.matching(self.path, self.known)
+        return removal.found(self.path, self.known)
 
     def foreign(self) -> list[str]:
         """What is not ours and stays, each with the reason."""
@@ -78,7 +78,7 @@ class OwnDirectory:
     def remove(self) -> list[str]:
         """The mark is there as long as anything of ours is. Returns what stays."""
         stays = removal.remove_known(self.path, self.known, self.mark_name)
-        files.remove_empty(self.path.parent)
+        directories.unmake(self.path.parent)
         return stays
 
     def _may_be_ours(self) -> bool:

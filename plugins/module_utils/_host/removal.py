@@ -37,7 +37,7 @@ def remove_tree(path: Path) -> list[str]:
     """A file or directory with all that is in it, which is ours. Returns what stays, each with the reason."""
     try:
         with _opened(path.parent) as parent:
-            return _removed(parent, path)
+            return _removed(parent, path, mount_points())
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -48,7 +48,7 @@ def remove_known(directory: Path, known: Iterable[str], last: str = "") -> list[
     """Entries of these names, `last` as the last of them, then the directory if it is empty.
 
     A name is a pattern of the shell. `tls/ca.pem` is an entry of a directory that goes when nothing else is in it, and
-    `labs/` a directory that goes when nothing is in it.
+    `labs/` a directory that goes when nothing is in it; directories may be patterns, too.
     """
     return remove_entries(directory, known, last) or remove_empty(directory)
 
@@ -57,9 +57,9 @@ def remove_entries(directory: Path, known: Iterable[str], last: str = "") -> lis
     """As above, but for the directory itself."""
     patterns = [*known, *([last] if last else [])]
     stays = foreign(directory, patterns)
-    ours, shared = _split(patterns)
-    for name, names in shared.items():
-        stays += remove_known(directory / name, names)
+    ours, shared = _split(directory, patterns)
+    for below, names in shared.items():
+        stays += remove_known(below, names)
     for entry in sorted(matching(directory, ours), key=lambda path: path.name == last):
         stays += remove_tree(entry)
     return list(dict.fromkeys(stays))
@@ -75,20 +75,23 @@ def foreign(directory: Path, known: Iterable[str]) -> list[str]:
     """What is there beside entries of these names; changes nothing."""
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         return [_kept(directory, LINK)]
-    own, shared = _split(known)
-    others = set(entries(directory)) - set(matching(directory, own)) - {directory / name for name in shared}
-    below = [each for name, names in shared.items() for each in foreign(directory / name, names)]
+    own, shared = _split(directory, known)
+    others = set(entries(directory)) - set(matching(directory, own)) - set(shared)
+    below = [each for path, names in shared.items() for each in foreign(path, names)]
     return [*(_kept(entry, FOREIGN) for entry in sorted(others)), *below]
 
 
 def has_known(directory: Path, known: Iterable[str]) -> bool:
     """Whether there is anything of these names, or a directory that is still or again empty."""
-    patterns = list(known)
-    own, shared = _split(patterns)
     if directory.is_symlink() or not directory.is_dir():
         return False
-    is_new = not entries(directory)
-    return is_new or bool(matching(directory, own)) or any(has_known(directory / name, shared[name]) for name in shared)
+    return not entries(directory) or bool(found(directory, known))
+
+
+def found(directory: Path, known: Iterable[str]) -> list[Path]:
+    """Entries of these names, and directories that have something of these names in them."""
+    own, shared = _split(directory, known)
+    return [*matching(directory, own), *(path for path, names in shared.items() if has_known(path, names))]
 
 
 def remove_empty(directory: Path) -> list[str]:
@@ -136,16 +139,15 @@ def _kept(path: Path, reason: str) -> str:
     return f"{path} ({reason})"
 
 
-def _split(patterns: Iterable[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Those of entries, and by directory those of what is in it."""
+def _split(directory: Path, patterns: Iterable[str]) -> tuple[list[str], dict[Path, list[str]]]:
+    """Those of entries, and by directory that is there those of what is in it."""
     own: list[str] = []
-    shared: dict[str, list[str]] = {}
+    shared: dict[Path, list[str]] = {}
     for pattern in patterns:
         name, slash, below = pattern.partition("/")
-        if slash:
-            shared.setdefault(name, []).extend([below] if below else [])
-        else:
-            own.append(pattern)
+        for path in matching(directory, [name]) if slash else ():
+            shared.setdefault(path, []).extend([below] if below else [])
+        own += [] if slash else [pattern]
     return own, shared
 
 
@@ -163,8 +165,13 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _removed(parent: int, path: Path) -> list[str]:
-    """By descriptors: a directory that becomes a link meanwhile is not followed."""
+def _removed(parent: int, path: Path, mounts: Collection[str]) -> list[str]:
+    """By descriptors: a directory that becomes a link meanwhile is not followed.
+
+    A mount point is not even opened: its server may be gone.
+    """
+    if is_mounted(path, mounts):
+        return [_kept(path, MOUNTED)]
     try:
         descriptor = os.open(path.name, DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
     except FileNotFoundError:
@@ -177,7 +184,7 @@ def _removed(parent: int, path: Path) -> list[str]:
         if _mount_of(descriptor) != _mount_of(parent):
             return [_kept(path, MOUNTED)]
         names = sorted(entry.name for entry in os.scandir(descriptor))
-        stays = [each for name in names for each in _removed(descriptor, path / name)]
+        stays = [each for name in names for each in _removed(descriptor, path / name, mounts)]
     finally:
         os.close(descriptor)
     return stays or _gone(os.rmdir, parent, path)

@@ -14,7 +14,7 @@ from fcntl import LOCK_EX
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files
 from ansible_collections.nometal.ipi.plugins.module_utils._install import infra
 from ansible_collections.nometal.ipi.plugins.module_utils._install.bootstrap import POOLS
 from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_disk import locked
@@ -36,6 +36,7 @@ def allow(place: Place) -> None:
         return
     rule = RULE.format(pools=POOLS, base=infra.base_of(place.lab)) + _mark(place)
     with _alone():
+        directories.make(LOCAL.parent)
         files.write_whole(LOCAL, "".join([*_others(place), f"{rule}\n"]), 0o644)
 
 
@@ -50,7 +51,7 @@ def withdraw(place: Place) -> None:
             files.write_whole(LOCAL, "".join(others), 0o644)
             return
         files.remove(LOCAL)
-        files.remove_empty(LOCAL.parent)
+        directories.unmake(LOCAL.parent)
 
 
 def _alone() -> AbstractContextManager[bool]:

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories as host_directories
+from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install.infra import SUFFIX, Named
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml, vm_host, vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import leases
@@ -51,10 +52,10 @@ def pools(connection: Any) -> list[str]:
 
 
 def directories(names: Collection[str]) -> list[Path]:
-    """Theirs, and the one that holds them when nobody else has one there."""
+    """Theirs, and the one that holds them when it was made for them and nobody else has one there."""
     entries = list(_entries(POOLS))
     own = [path for path in entries if path.name in names and removal.has_known(path, _volumes(path))]
-    return [*own, *([POOLS] if POOLS.is_dir() and own == entries else [])]
+    return [*own, *([POOLS] if POOLS.is_dir() and own == entries and host_directories.is_noted(POOLS) else [])]
 
 
 def logs(names: Collection[str]) -> list[Path]:
@@ -107,7 +108,7 @@ def is_dangling(connection: Any, name: str) -> bool:
 def remove_path(path: Path) -> list[str]:
     """Returns what stays."""
     if path == POOLS:
-        files.remove_empty(path)  # another installation may have begun meanwhile
+        host_directories.unmake(path)  # unless another installation has begun meanwhile
         return []
     if path.parent == POOLS:
         return removal.remove_known(path, _volumes(path))

@@ -13,7 +13,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Callable, Union
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import KNOWN_OF_BUNDLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,7 +67,8 @@ def make(
     with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         contents = _fill(archive, path.name[: -len(ENDING)], lab, pieces, redact)
     draft.replace(path)
-    for old in sorted(place_of_bundles.glob(f"*{ENDING}"), key=lambda made: made.stat().st_mtime_ns)[:-KEPT]:
+    made = removal.matching(place_of_bundles, KNOWN_OF_BUNDLES)
+    for old in sorted(made, key=lambda bundle: bundle.stat().st_mtime_ns)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path, contents
 

@@ -86,6 +86,7 @@ def _run(command: Sequence[str], wanted: Gathering, directory: Path) -> str:
             env=environment,
             cwd=directory,
             start_new_session=True,
+            umask=0o077,
         )
         ending = _ended(done, wanted.seconds)
     return f"{tail(output)}{ending}\n"

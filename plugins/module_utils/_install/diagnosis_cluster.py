@@ -41,8 +41,9 @@ class Oc:
         """Nothing if there is no answer."""
         words = ("get", *what, "--output=json", f"--request-timeout={SECONDS}s", f"--kubeconfig={self.kubeconfig}")
         try:
+            # oc keeps a cache.
             done = subprocess.run(
-                [self.program, *words], check=True, capture_output=True, timeout=SECONDS + GRACE_SECONDS
+                [self.program, *words], check=True, capture_output=True, timeout=SECONDS + GRACE_SECONDS, umask=0o077
             )
             return list(json.loads(done.stdout)["items"])
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):

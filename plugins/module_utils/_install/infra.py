@@ -11,8 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
@@ -48,11 +46,13 @@ def bootstrap_of(infra_id: str) -> str:
 
 def ids_of(place: Place) -> frozenset[str]:
     """InfraIDs as the installer has noted them: before the cluster has metadata, or in place of damaged ones."""
+    claimed = _read(place.claimed).get("infraIDs")
     state = _read(place.assets / ".openshift_install_state.json").get("*installconfig.ClusterID")
     noted = (
         _read(place.metadata).get("infraID"),
         _read(place.assets / "terraform.tfvars.json").get("cluster_id"),
         state.get("InfraID") if isinstance(state, dict) else None,
+        *(claimed if isinstance(claimed, list) else ()),
     )
     return frozenset(infra for infra in noted if isinstance(infra, str) and INFRA_ID.fullmatch(infra))
 
@@ -70,31 +70,31 @@ class Claim:
 
     cluster: str
     bridges: frozenset[str] = frozenset()
-    """Into one of which a domain must be plugged to be this lab's; any, if none is told."""
+    """Into one of which a domain must be plugged to be this lab's."""
     others: frozenset[str] = frozenset()
     """Bootstrap VMs that are other labs' by the installer's notes."""
-    rivals: tuple[str, ...] = ()
-    """Other labs on this host for whose cluster the installer takes the same names."""
 
-    def ours(self, found: Iterable[Named]) -> Iterator[str]:
+    def ours(self, found: Iterable[Named]) -> list[str]:
+        """By a domain on the lab's bridges; a pool, files and logs are known by the domain whose name they have."""
+        return [thing.name for thing in self._alike(found) if self.bridges & (thing.bridges or frozenset())]
+
+    def unproven(self, found: Iterable[Named]) -> list[str]:
+        """What may be the lab's or anybody's: it has no domain, or no bridges are known."""
+        return [thing.name for thing in self._alike(found) if thing.bridges is None or not self.bridges]
+
+    def _alike(self, found: Iterable[Named]) -> Iterator[Named]:
         pattern = pattern_of(self.cluster)
-        alike = [thing for thing in found if pattern.fullmatch(thing.name) and thing.name not in self.others]
-        for thing in alike:
-            plugged = bool(self.bridges) and thing.bridges is not None
-            if not plugged and self.rivals:
-                raise OperatorError(_undecided(thing, self.cluster, self.rivals))
-            if not plugged or self.bridges & (thing.bridges or frozenset()):
-                yield thing.name
+        return (thing for thing in found if pattern.fullmatch(thing.name) and thing.name not in self.others)
+
+
+def kept(name: str, cluster: str, rivals: Collection[str]) -> str:
+    whose = " or of ".join([f"lab {cluster}", *rivals])
+    return (
+        f"what is called {name} (it may be a leftover of {whose}, or anybody's: the installer's notes are gone, and it "
+        f"has no VM on the lab's bridges; if it is not in use, virsh undefine --nvram {name}, virsh pool-undefine "
+        f"{name} and rm -r /var/lib/libvirt/openshift-images/{name} remove it)"
+    )
 
 
 def rivals_of(cluster: str, labs: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(lab for lab in labs if lab != cluster and base_of(lab) == base_of(cluster)))
-
-
-def _undecided(thing: Named, cluster: str, rivals: Collection[str]) -> str:
-    return (
-        f"{thing.name} may be a leftover of cluster {cluster} or of {', '.join(rivals)}: the installer gives all of "
-        "them the same names, and its notes that tell them apart are gone. Nothing was removed. If it is not in use, "
-        f"remove it by hand (virsh undefine --nvram {thing.name}, virsh pool-undefine {thing.name}, "
-        f"rm -r /var/lib/libvirt/openshift-images/{thing.name}), then run this again."
-    )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     apparmor,
     bootstrap,
@@ -96,6 +97,7 @@ def _start(lab: Lab, program: Program, todo: Decision, version: str, config_dige
         version=version,
         config_digest=config_digest,
     )
+    directories.note([bootstrap.POOLS], directories.MEMORY)  # the installer makes it
     run.start(lab.place, plan)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import 
 from ansible_collections.nometal.ipi.plugins.module_utils._install.place import (
     INSTALLS,
     KNOWN,
+    KNOWN_OF_CLUSTER,
     KNOWN_OF_RUNS,
     RUNS,
     Place,
@@ -73,19 +75,27 @@ class Remains:
 
 
 def names(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
-    """Of its bootstrap VM: by the installer's notes, or else by what only this lab's can be called."""
+    """Of its bootstrap VM: by the installer's notes, or else by its name and the bridges into which it is plugged."""
     noted = infra.ids_of(place)
     if noted or connection is None:
         return sorted(map(infra.bootstrap_of, noted))
+    return _claim(place, bridges).ours(bootstrap.all_named(connection))
+
+
+def unproven(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
+    """What only has such a name, and stays, each with what is known of it."""
+    if infra.ids_of(place) or connection is None:
+        return []
+    labs = {*(path.name for parent in (INSTALLS, LABS) for path in _directories(parent)), *things_of_labs(connection)}
+    rivals = infra.rivals_of(place.lab, labs - {place.lab})
+    names_alike = _claim(place, bridges).unproven(bootstrap.all_named(connection))
+    return [infra.kept(name, place.lab, rivals) for name in names_alike]
+
+
+def _claim(place: Place, bridges: Collection[str]) -> infra.Claim:
     others = [Place(path.name) for path in _directories(INSTALLS) if path.name != place.lab]
-    labs = {*(other.lab for other in others), *(path.name for path in _directories(LABS)), *things_of_labs(connection)}
-    claim = infra.Claim(
-        cluster=place.lab,
-        bridges=frozenset(bridges),
-        others=frozenset(infra.bootstrap_of(known) for other in others for known in infra.ids_of(other)),
-        rivals=infra.rivals_of(place.lab, labs - {place.lab}),
-    )
-    return list(claim.ours(bootstrap.all_named(connection)))
+    noted = frozenset(infra.bootstrap_of(known) for other in others for known in infra.ids_of(other))
+    return infra.Claim(cluster=place.lab, bridges=frozenset(bridges), others=noted)
 
 
 def find(connection: Any, place: Place, bridges: Collection[str] = ()) -> Leftovers:
@@ -132,6 +142,8 @@ class RemovalPort:
         """What they are called, once it was read."""
         self.kept: list[str] = []
         """What was not the installation's and stays, each with the reason."""
+        self.unproven: list[str] = []
+        """And what only may be, once it was read."""
 
     def refuse_users(self) -> None:
         """Say, before anything is changed, who depends on disks that would be wiped or removed."""
@@ -156,6 +168,7 @@ class RemovalPort:
         lab = self._lab
         left = find(self._connection, lab.place, lab.bridges)
         self.bootstrap_vms = left.domains
+        self.unproven = unproven(self._connection, lab.place, lab.bridges)
         return Remains(
             running=self._was_running or run.read(lab.place).running,
             leftovers=left,
@@ -167,7 +180,7 @@ class RemovalPort:
     def apply(self, step: Step) -> None:
         actions: dict[str, Callable[[str], None]] = {
             "stop": lambda _what: self.end_installer(),
-            "undefine": lambda name: bootstrap.remove_domain(self._connection, name),
+            "undefine": self._undefine,
             "undefine pool": lambda name: bootstrap.remove_pool(self._connection, name),
             "withdraw": lambda _what: apparmor.withdraw(self._lab.place),
             "remove": lambda path: self._remove(Path(path)),
@@ -193,6 +206,7 @@ class RemovalPort:
                     f"Something switches nodes of lab {self._lab.place.lab} on again and again "
                     f"({', '.join(map(str, again))}): stop whatever manages them, then run this again."
                 )
+        files.remove(self._lab.place.claimed)
         for directory in (RUNS, RUNS.parent) if "remove" in self._done else ():
             files.remove_empty(directory)
 
@@ -205,7 +219,16 @@ class RemovalPort:
         place = self._lab.place
         if path == place.directory:
             return place.is_in_use
-        return removal.has_known(path, KNOWN_OF_RUNS) if path == place.events.parent else path.exists()
+        known = {place.events.parent: KNOWN_OF_RUNS, place.assets: KNOWN_OF_CLUSTER}
+        return removal.has_known(path, known[path]) if path in known else path.exists()
+
+    def _undefine(self, name: str) -> None:
+        """Without the installer's notes, its domain is all that says whose its other things are."""
+        place = self._lab.place
+        if not infra.ids_of(place):
+            ids = [bootstrap_vm[: -len(infra.SUFFIX)] for bootstrap_vm in self.bootstrap_vms]
+            files.write_whole(place.claimed, json.dumps({"infraIDs": ids}) + "\n", 0o600)
+        bootstrap.remove_domain(self._connection, name)
 
     def _remove(self, path: Path) -> None:
         """The directory is the lock of who removes it, so that it goes last, empty."""
@@ -214,6 +237,8 @@ class RemovalPort:
             self.kept += removal.remove_entries(path, KNOWN)
         elif path == place.events.parent:
             self.kept += removal.remove_known(path, KNOWN_OF_RUNS)
+        elif path == place.assets:
+            self.kept += removal.remove_known(path, KNOWN_OF_CLUSTER)
         else:
             self.kept += bootstrap.remove_path(path)
 

@@ -15,9 +15,19 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import clus
 INSTALLS = Path("/var/lib/nometal/install")
 RUNS = Path("/run/nometal/install")
 CACHE = Path("/var/cache/nometal/installer")
+KNOWN_OF_CLUSTER = (
+    *(".openshift_install*", "install-config.yaml", "metadata.json", "*.ign", "rendezvousIP", ".*.new"),
+    *("terraform*", ".terraform*", "cluster-api", ".clusterapi_output", "log-bundle-*", "serial-log-bundle-*"),
+    *("manifests", "openshift", "tls", "auth/kubeconfig", "auth/kubeadmin-password"),
+)
+"""What the installer has in its directory. What else is in it, an administrator has put there, and stays."""
+STAMP = "T".join("[0-9]" * digits for digits in (8, 6))
+KNOWN_OF_BUNDLES = (f"*-{STAMP}Z*.tar.gz", ".*.new")
 KNOWN = (
-    *("cluster", "install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
-    *("tmp", "bundles", "draft", "gather", "power-cycled.json", ".*.new"),
+    *(f"cluster/{name}" for name in KNOWN_OF_CLUSTER),
+    *(f"bundles/{name}" for name in KNOWN_OF_BUNDLES),
+    *("install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
+    *("tmp", "draft", "gather", "power-cycled.json", "claimed.json", ".*.new"),
     *(".cache", ".config", ".kube", ".local"),  # the installer and oc take it for their home
 )
 """What there is in a lab's directory. What else is in it is not the collection's, and stays."""
@@ -38,7 +48,7 @@ class Place:
     @property
     def is_in_use(self) -> bool:
         """Whether anything of the installation is there."""
-        return any(removal.matching(self.directory, KNOWN))
+        return bool(removal.found(self.directory, KNOWN))
 
     @property
     def assets(self) -> Path:
@@ -62,6 +72,11 @@ class Place:
     @property
     def metadata(self) -> Path:
         return self.assets / "metadata.json"
+
+    @property
+    def claimed(self) -> Path:
+        """Notes of the removal where the installer's are gone: which bootstrap VMs were known by their bridges."""
+        return self.directory / "claimed.json"
 
     @property
     def kubeconfig(self) -> Path:

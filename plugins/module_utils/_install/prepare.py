@@ -15,7 +15,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     manifest_files,
     media_tls,
@@ -24,7 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     runner,
     yaml_text,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import CACHE, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._install.place import CACHE, KNOWN_OF_CLUSTER, Place
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import secret_files
 
 if TYPE_CHECKING:
@@ -117,17 +117,17 @@ def drafted(place: Place, job: Job) -> Iterator[str]:
 
 
 def adopt(place: Place) -> None:
-    """The draft, in place of all that is there."""
+    """The draft, in place of all that is there but for what an administrator has put beside it."""
     draft = Draft(place.lab)
     _clear(place)
     make_directories(place)
     draft.config.replace(place.config)
     draft.secrets.replace(place.secrets)
-    draft.assets.replace(place.assets)
+    files.replace_directory(draft.assets, place.assets)
 
 
 def _clear(place: Place) -> None:
-    _remove(place.assets)
+    removal.remove_known(place.assets, KNOWN_OF_CLUSTER)
     _remove(place.temporary)
     for file in (place.config, place.secrets, place.runner, place.run, place.output, place.directory / runner.PLAN):
         files.remove(file)
@@ -142,6 +142,7 @@ def _remove(directory: Path) -> None:
 def make_directories(place: Place) -> None:
     for directory in (place.directory, place.assets, place.temporary):
         _make(directory, OURS)
+    directories.note([CACHE.parent], directories.MEMORY)
     _make(CACHE, EVERYBODYS)
 
 

@@ -147,7 +147,7 @@ def _start_detached(place: Place) -> None:
     command = [PYTHON, "-I", str(place.runner), str(place.directory), runner.DETACHED]
     nothing = subprocess.DEVNULL
     # Ansible's job is over when nothing holds its output any more.
-    subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing, env=ENVIRONMENT)
+    subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing, env=ENVIRONMENT, umask=0o077)
 
 
 def _run_of(noted: Mapping[str, Any], *, running: bool) -> Run:

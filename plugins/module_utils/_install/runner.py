@@ -21,6 +21,7 @@ RUN = "run.json"
 OUTPUT = "output.log"
 PLAN = "plan.json"
 DETACHED = "detached"
+SECRET = 0o077  # umask of what the installer writes
 LOCKING_SECONDS = 5
 NOT_STARTED = 127  # what a shell says of a program that cannot be started
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -68,7 +69,7 @@ class Runner:
         try:
             # The lock tells that something runs, and the installer keeps it even if this program is killed.
             self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, env=self._plan["environment"], pass_fds=[self._lock]
+                command, stdin=subprocess.DEVNULL, env=self._plan["environment"], pass_fds=[self._lock], umask=SECRET
             )
         except OSError as error:
             _say(f"{command[0]} cannot be started: {error}")
@@ -118,7 +119,7 @@ def _speak_into(file: Path) -> None:
 
 def main() -> None:
     directory = Path(sys.argv[1])
-    os.umask(0o077)
+    os.umask(SECRET)
     os.chdir(directory)
     _speak_into(directory / OUTPUT)
     if DETACHED in sys.argv[2:]:

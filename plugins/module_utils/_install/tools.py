@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import MARK_TEXT, OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._install import (
     run,
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 MARK = ".nometal-tools"
 MODULE, USUAL_PATH = "installer_tools", "/var/cache/nometal/tools"
 UNFINISHED = "unfinished-"
-OURS = ("ocp-*", "okd-*", f"{UNFINISHED}*", tools_request.CHANNELS)
+KNOWN = (tools_kept.BIN, tools_kept.RECORD)
+"""What there is of one release."""
+OURS = (*(f"{kind}-*/{name}" for kind in ("ocp", "okd") for name in KNOWN), f"{UNFINISHED}*", tools_request.CHANNELS)
 GIVEN_UP = 24 * 3600.0  # seconds since anything came, or since it was wanted
 KEPT = 2  # of a minor version
 
@@ -102,7 +104,7 @@ class ToolsPort:
         return locked(self._path / MARK, fcntl.LOCK_SH, self._make_directory, lambda: self._wait("their removal"))
 
     def _make_directory(self) -> None:
-        files.own_directory(self._path)
+        directories.make_own(self._path)
         with files.open_kept(self._path / MARK, 0o644) as mark:
             if not mark.tell():
                 mark.write(MARK_TEXT.format(module=MODULE))
@@ -121,8 +123,8 @@ class ToolsPort:
                 except BaseException:
                     _keep_downloads(work)
                     raise
-                removal.remove_tree(final)
-                made.rename(final)
+                removal.remove_known(final, KNOWN)
+                files.replace_directory(made, final)
                 with suppress(FileNotFoundError):  # another run does the same
                     self._forget_older()
             removal.remove_tree(work)
@@ -136,7 +138,7 @@ class ToolsPort:
         of_minor = [entry for entry, version in found.items() if tools_release.numbers(version) == own]
         for entry in sorted(of_minor, key=_wanted)[:-KEPT]:
             if found[entry] not in in_use and _wanted(entry) < time.time() - GIVEN_UP:
-                removal.remove_tree(entry)
+                removal.remove_known(entry, KNOWN)
 
     def _forget_others(self, own: Path) -> None:
         """What nobody goes on with takes room."""

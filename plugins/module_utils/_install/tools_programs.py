@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 from ansible_collections.nometal.ipi.plugins.module_utils._install import tools_release
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def _run(
         env=environment,
         timeout=seconds,
         pass_fds=pass_fds,
+        umask=UMASK,
     )
 
 

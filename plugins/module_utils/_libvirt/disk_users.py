@@ -10,11 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._host import open_files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.open_files import Key, key_of
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.image_chain import RAW, Chain, Image, chain_of
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import User, users
+from ansible_collections.nometal.ipi.plugins.module_utils._redfish.media_files import is_medium
 
 try:
     import libvirt
@@ -24,8 +27,10 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Key = tuple[int, int]
 ADVICE = "make it readable, or remove it"
+
+
+BASE, DISK, OPEN = "the base of", "a disk of", "open in"
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,11 @@ class Use:
     by: str
     vm: str = ""
     """Where it is used directly."""
+    kind: str = BASE
 
     @property
     def how(self) -> str:
-        return f"{'a disk of' if self.vm else 'the base of'} {self.by}"
+        return f"{self.kind} {self.by}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def volumes_in_use(connection: Any, pool: Any, owner: str | None, is_ours: Calla
     direct = {(str(user), used) for user in users(connection, owner) for used in user.has_volumes(name, directory)}
     yield from (f"volume {volume} of pool {name} is a disk of {user}" for user, volume in sorted(direct))
     host = Dependents(connection, lambda user: owner is not None and user.owner == owner)
-    files, own = _files_in(directory), host.disks_in(name)
+    files, own = files_in(directory), host.disks_in(name)
     uses, doubts = host.of([str(path) for path in files if is_ours(path) or path.name in own], is_ours)
     for use in uses:
         volume = Path(use.file).name
@@ -105,7 +111,7 @@ class Dependents:
 
     def of(self, files: Iterable[str], is_ours: Callable[[Path], bool]) -> tuple[list[Use], list[Doubt]]:
         """Is ours: tells images that go, too, so that it does not matter what they are based on."""
-        wanted: dict[Key | None, str] = {key: path for path in files if (key := _key(path))}
+        wanted = wanted_of(files)
         if not wanted:
             return [], []
         beside = {str(Path(path).parent) for path in wanted.values()}
@@ -114,17 +120,16 @@ class Dependents:
         seen: set[Key] = set()
         for user, image in self._images_of_users():
             chain = chain_of(image)
-            seen |= {key for path in chain.files if (key := _key(path))}
+            seen |= {key for path in chain.files if (key := key_of(path))}
             if not self._apart(user):
                 by = f"a disk of {user}"
                 uses += _uses(chain, wanted, f"{image.path}, {by}", user)
                 doubts += _doubts(chain, beside, by, _made_by_us(user))
-        for pool, path in self._images_in_pools():
-            if _key(str(path)) not in seen and not is_ours(path):
-                chain, by = chain_of(Image(str(path))), f"an image in pool {pool} that no VM has"
-                uses += _uses(chain, wanted, f"{path}, {by}")
-                doubts += _doubts(chain, beside, by, ())
-        return list(dict.fromkeys(uses)), list(dict.fromkeys(doubts))
+        based = in_pools(self._directories(), wanted, lambda path: key_of(str(path)) in seen or is_ours(path))
+        # The BMC service has media open, which it can download again.
+        disks = {key: path for key, path in wanted.items() if not is_medium(Path(path))}
+        opened = open_by(disks, [user.name for user in self._users])
+        return list(dict.fromkeys([*uses, *based[0], *opened])), list(dict.fromkeys([*doubts, *based[1]]))
 
     @cached_property
     def _users(self) -> list[User]:
@@ -153,17 +158,45 @@ class Dependents:
         except libvirt.libvirtError:  # the pool is not started, or does not know the volume yet
             return f"{_directory_of(pool)}/{source.get('volume')}"
 
-    def _images_in_pools(self) -> Iterator[tuple[str, Path]]:
-        for name, pool in sorted(self._pools.items()):
-            if xml.parsed(pool.XMLDesc()).get("type") in POOL_KINDS:
-                yield from ((name, path) for path in _files_in(_directory_of(pool)))
+    def _directories(self) -> dict[str, str]:
+        kinds = {name: xml.parsed(pool.XMLDesc()).get("type") for name, pool in self._pools.items()}
+        return {name: _directory_of(pool) for name, pool in self._pools.items() if kinds[name] in POOL_KINDS}
+
+
+def wanted_of(files: Iterable[str]) -> dict[Key | None, str]:
+    """Files that are there, by what tells a file whatever its name is."""
+    return {key: path for path in files if (key := key_of(path))}
+
+
+def in_pools(
+    directories: Mapping[str, str], wanted: Mapping[Key | None, str], is_apart: Callable[[Path], bool]
+) -> tuple[list[Use], list[Doubt]]:
+    """By images in directories of pools, which are named with them.
+
+    Is apart: tells images that go, too, or that VMs have.
+    """
+    beside = {str(Path(path).parent) for path in wanted.values()}
+    uses: list[Use] = []
+    doubts: list[Doubt] = []
+    for pool, directory in sorted(directories.items()):
+        for path in files_in(directory):
+            if key_of(str(path)) not in wanted and not is_apart(path):
+                chain, by = chain_of(Image(str(path))), f"an image in pool {pool} that no VM has"
+                uses += _uses(chain, wanted, f"{path}, {by}")
+                doubts += _doubts(chain, beside, by, ())
+    return uses, doubts
+
+
+def open_by(wanted: Mapping[Key | None, str], vms: Collection[str] = ()) -> list[Use]:
+    """By processes, such as qemu-nbd, and loop devices. VMs that are named are judged by what they have."""
+    return [Use(wanted[key], who, kind=OPEN) for key, who in open_files.holders(wanted.keys(), vms)]
 
 
 def _uses(chain: Chain, wanted: Mapping[Key | None, str], image: str, user: User | None = None) -> Iterator[Use]:
     """The first in a chain is the image itself."""
-    keys = [_key(path) for path in chain.files]
+    keys = [key_of(path) for path in chain.files]
     if user and keys[0] in wanted:
-        yield Use(wanted[keys[0]], str(user), user.name)
+        yield Use(wanted[keys[0]], str(user), user.name, DISK)
     yield from (Use(wanted[key], image) for key in keys[1:] if key in wanted)
 
 
@@ -193,15 +226,8 @@ def _directory_of(pool: Any) -> str:
     return xml.parsed(pool.XMLDesc()).findtext("target/path", default="")
 
 
-def _files_in(directory: str) -> list[Path]:
+def files_in(directory: str) -> list[Path]:
+    """Without what is mounted there: the server behind it may be gone, and then not even its kind can be asked."""
+    mounts = removal.mount_points()
     there = sorted(Path(directory).iterdir()) if Path(directory).is_dir() else []
-    return [path for path in there if path.is_file()]
-
-
-def _key(path: str) -> Key | None:
-    """The same file has many names, by links and by mounts."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+    return [path for path in there if not removal.is_mounted(path, mounts) and path.is_file()]

@@ -109,6 +109,8 @@ class Health:
     dnsmasq: bool = True
     lost_rules: tuple[str, ...] = ()
     """Chains of the packet filter in which libvirt's rules for it are missing."""
+    not_forwarding: tuple[str, ...] = ()
+    """Switches of the kernel, as in /proc/sys, that are off, so that packets do not pass between it and the outside."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ def _mending(name: str, bridge: str, health: Health) -> dict[Step, bool]:
     """While it runs. Addresses come after the bridge, which loses those of IPv6 when it goes down."""
     return {
         Step("restore packet filter rules of", name): bool(health.lost_rules),
+        Step("forward packets of", name): bool(health.not_forwarding),
         Step("bring up", bridge): health.bridge == "down",
         **{Step("add address", address): True for address in health.missing_addresses},
         Step("start dnsmasq of", name): not health.dnsmasq,

@@ -54,6 +54,7 @@ def refuse(
         *_libvirts([network for network in others if network.name() not in leaving.networks], wanted, uuid),
         *([] if wanted.bridge in own else _link(connection, wanted.bridge, leaving.links)),
         *_routes(running, wanted, {wanted.bridge, *own}),
+        *(_deaf_devices() if _has_to_forward_ipv6(current, wanted) else []),
         *(_dnsmasq(desired.name) if running else []),
     ]
     if problems:
@@ -133,8 +134,14 @@ def _routes(running: Definition | None, wanted: Definition, own_links: Collectio
         subnet = ipaddress.ip_interface(address).network
         for route in in_the_way(subnet, known):
             yield f"addresses: {subnet} is routed already: {route}. Give the network another cidr"
-    if any(":" in address for address in new):
-        yield from _deaf_devices()
+
+
+def _has_to_forward_ipv6(current: Network | None, wanted: Definition) -> bool:
+    """Because it is new to the network, or because it has been switched off meanwhile."""
+    running = current.running if current else None
+    before = running.addresses if running else ()
+    is_off = current is not None and any("/ipv6/" in switch for switch in current.health.not_forwarding)
+    return is_off or any(":" in address and address not in before for address in wanted.addresses)
 
 
 def _deaf_devices() -> Iterator[str]:
@@ -145,7 +152,7 @@ def _deaf_devices() -> Iterator[str]:
             continue
         if listens != LISTENS_ALTHOUGH_FORWARDING:
             yield (
-                "libvirt starts no IPv6 network: the host has IPv6 routes from router advertisements on "
+                "IPv6 forwarding is not switched on: the host has IPv6 routes from router advertisements on "
                 f"{device} and would lose them when it forwards IPv6. Let it listen all the same with "
                 f"`sysctl net.ipv6.conf.{device}.accept_ra=2`, which role nometal.ipi.host_prep does for good"
             )

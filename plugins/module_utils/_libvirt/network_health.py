@@ -1,7 +1,8 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What libvirt does not watch of a network that it says runs: its bridge, the host's addresses on it, its dnsmasq."""
+"""What libvirt does not watch of a network that it says runs: its bridge, the host's addresses on it, its dnsmasq, and
+whether the host forwards its packets."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.forwarding import FORWARDED, SWITCHES, Host
 from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import network_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Health, Txt
@@ -25,9 +27,16 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Definition
+
 PROCESSES = Path("/proc")
 PID_FILES = Path("/run/libvirt/network")
 PASSING = Txt("dnsmasq-starts.invalid", "now")
+# By version of IP: of the whole host, and of a bridge, whose own switch the first one sets only when it is changed.
+FORWARDING = {
+    4: (SWITCHES[0], "net/ipv4/conf/{}/forwarding"),
+    6: (SWITCHES[1], "net/ipv6/conf/{}/forwarding"),
+}
 
 
 def health_of(name: str, live: str) -> Health:
@@ -39,11 +48,18 @@ def health_of(name: str, live: str) -> Health:
         bridge="up" if "UP" in shown["flags"] else "down",
         missing_addresses=_missing(running.addresses, _usable(shown)),
         dnsmasq=not xml.has_dnsmasq(live) or _command_of(_pid(name)) == "dnsmasq",
+        not_forwarding=_not_forwarding(running),
     )
 
 
 def bring_up(bridge: str) -> None:
     run("ip", "link", "set", "dev", bridge, "up")
+
+
+def forward_packets(network: Definition) -> None:
+    # The host's switch comes first, and sets those of all its links.
+    for switch in _not_forwarding(network):
+        Host().switch(switch, "1")
 
 
 def add_address(address: str, bridge: str) -> None:
@@ -78,6 +94,15 @@ def _usable(shown: dict[str, Any]) -> list[dict[str, Any]]:
 def _missing(wanted: Iterable[str], there: Iterable[dict[str, Any]]) -> tuple[str, ...]:
     found = {ipaddress.ip_interface(f"{item['local']}/{item['prefixlen']}") for item in there if "local" in item}
     return tuple(address for address in wanted if ipaddress.ip_interface(address) not in found)
+
+
+def _not_forwarding(network: Definition) -> tuple[str, ...]:
+    """What libvirt switches on when it starts the network, for the same modes and families."""
+    if network.forward.partition(",")[0] not in FORWARDED:
+        return ()
+    versions = {ipaddress.ip_interface(address).version for address in network.addresses}
+    switches = [switch.format(network.bridge) for version in sorted(versions) for switch in FORWARDING[version]]
+    return tuple(switch for switch in switches if Host().value(switch) == "0")
 
 
 def _pid(name: str) -> str:

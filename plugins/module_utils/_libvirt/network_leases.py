@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import Lease
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _server_id(bridge: str) -> str:
 
 def _run(command: list[str]) -> None:
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, umask=UMASK)
     except FileNotFoundError as error:
         raise OperatorError(
             f"{command[0]}, of the package dnsmasq-utils, is not installed: role nometal.ipi.host_prep installs it."

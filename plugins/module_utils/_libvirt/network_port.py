@@ -90,6 +90,7 @@ class NetworkPort:
             "destroy": self._destroy,
             "start": self._start,
             "restore packet filter rules of": self._restore_rules,
+            "forward packets of": lambda: health.forward_packets(self._wanted()),
             "bring up": lambda: health.bring_up(step.target),
             "add address": lambda: health.add_address(step.target, self._wanted().bridge),
             "start dnsmasq of": lambda: health.start_dnsmasq(self._network()),

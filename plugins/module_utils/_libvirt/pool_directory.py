@@ -95,9 +95,9 @@ class PoolDirectory:
         """What is not ours in it, each with the reason; changes nothing."""
         if self.path.is_symlink():
             return removal.foreign(self.path, ())
-        mounts = removal.mount_points()
-        others = [entry for entry in self.contents() if not is_ours(entry) or removal.is_mounted(entry, mounts)]
-        return [removal.kept(entry, mounted=removal.is_mounted(entry, mounts)) for entry in others]
+        mounted, others, _ours = self._sorted(is_ours)
+        kept = {entry: removal.kept(entry, mounted=entry in mounted) for entry in (*mounted, *others)}
+        return [kept[entry] for entry in sorted(kept)]
 
     def remove(self, is_ours: Callable[[Path], bool]) -> list[str]:
         """Files of ours, and the directory if it is ours and nothing else is in it. Returns what stays."""
@@ -105,8 +105,8 @@ class PoolDirectory:
             return self.stays(is_ours)
         if not self.path.exists():
             return self.clear_drafts()
-        note, stays, mounts = self.note, self.stays(is_ours), removal.mount_points()
-        ours = [entry for entry in self.contents() if is_ours(entry) and not removal.is_mounted(entry, mounts)]
+        note, stays = self.note, self.stays(is_ours)
+        _mounted, _others, ours = self._sorted(is_ours)
         for entry in sorted(ours, key=volume_marks.is_beside):
             stays += removal.remove_tree(entry)
         if note is None:
@@ -119,6 +119,14 @@ class PoolDirectory:
             os.chown(self.path, os.geteuid(), os.getegid())  # the user of a service goes, and its number to another one
         files.remove(self.mark)
         return stays or ([] if note.before else removal.remove_empty(self.path))
+
+    def _sorted(self, is_ours: Callable[[Path], bool]) -> tuple[list[Path], list[Path], list[Path]]:
+        """Mount points, files of others, and ours. Of a mount point nothing else is asked: its server may be gone."""
+        mounts = removal.mount_points()
+        mounted = [entry for entry in self.contents() if removal.is_mounted(entry, mounts)]
+        rest = [entry for entry in self.contents() if entry not in mounted]
+        ours = [entry for entry in rest if is_ours(entry)]
+        return mounted, [entry for entry in rest if entry not in ours], ours
 
     def clear_drafts(self) -> list[str]:
         """What a run that was killed has left of its making or its removal."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import volumes_in_use
@@ -91,9 +91,15 @@ class StoragePoolPort:
         path = self._desired.path
         pool = self._find()
         if pool is None:
-            self._refuse_name_of_others()
-            self._refuse_directory_of_system()
-            self._refuse_directory_of_others()
+            problems: list[str] = []
+            for refuse in (
+                self._refuse_name_of_others,
+                self._refuse_directory_of_system,
+                self._refuse_directory_of_others,
+            ):
+                with noting(problems):
+                    refuse()
+            refuse_all(problems)
         elif _path_of(pool) != path:
             raise OperatorError(
                 f"storage pool {self._desired.name} lies at {_path_of(pool)}, not at {path}: "
@@ -135,15 +141,7 @@ class StoragePoolPort:
         self._connection.storagePoolDefineXML(_xml_of(self._desired))
 
     def _delete(self, directory: PoolDirectory) -> None:
-        """Of directories above that were made for it, those that another pool needs go with that one."""
-        parents = list(directory.note.parents) if directory.note else []
-        self.kept = directory.remove(self._is_ours)
-        left = [parent for parent in parents if Path(parent).is_dir()]
-        for pool in self._connection.listAllStoragePools() if left else ():
-            other = PoolDirectory(_path_of(pool), pool.name(), pool.UUIDString())
-            above = [parent for parent in left if Path(parent) in other.path.parents]
-            if above:
-                other.inherit(above)
+        self.kept = remove_directory(self._connection, directory, self._is_ours)
 
     @staticmethod
     def _undefine(pool: Any, directory: PoolDirectory) -> None:
@@ -185,6 +183,19 @@ class StoragePoolPort:
                 f"{path} exists and is not an empty directory, so it may hold what is not this lab's: "
                 "empty it yourself, or name another directory."
             )
+
+
+def remove_directory(connection: Any, directory: PoolDirectory, is_ours: Callable[[Path], bool]) -> list[str]:
+    """Returns what stays. Directories above that were made for it and that another pool needs go with that one."""
+    parents = list(directory.note.parents) if directory.note else []
+    kept = directory.remove(is_ours)
+    left = [parent for parent in parents if Path(parent).is_dir()]
+    for pool in connection.listAllStoragePools() if left else ():
+        other = PoolDirectory(_path_of(pool), pool.name(), pool.UUIDString())
+        above = [parent for parent in left if Path(parent) in other.path.parents]
+        if above:
+            other.inherit(above)
+    return kept
 
 
 def _state_of(pool: Any) -> StoragePool:

@@ -12,7 +12,7 @@ import os
 import signal
 import stat
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +22,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._errors import Operato
 from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import RUNNING_NETWORKS, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity, owner_of_pool
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users, vm_leftovers, volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import vm_leftovers, volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import PoolDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._netlink import links
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.media_files import is_medium
@@ -38,6 +39,8 @@ DEFINITIONS = {
 DNSMASQ = Path("/var/lib/libvirt/dnsmasq")
 LINKS = Path("/sys/class/net")
 PROCESSES = Path("/proc")
+DAMAGED = "damaged"
+"""In place of a definition that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,14 @@ class Left:
         """Of a pool."""
         return PoolDirectory(self.root.findtext("target/path") or "/nowhere", self.name, self.uuid)
 
+    @property
+    def is_directory(self) -> bool:
+        return self.kind == "pool" and self.root.get("type") in POOL_KINDS
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.root.tag == DAMAGED
+
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
@@ -77,7 +88,8 @@ class UninstalledLibvirt:
         self._lab = lab
         found = [left for kind, directory in DEFINITIONS.items() for left in _definitions(kind, directory)]
         self._own = [left for left in found if left.owner == lab]
-        self._has_other_vms = any(left.kind == "VM" and left.owner != lab for left in found)
+        self._others = [left for left in found if left.owner != lab]
+        self._pools = {left.name: str(left.directory.path) for left in found if left.is_directory}
         self.kept: list[str] = []
 
     def refuse_installed(self) -> None:
@@ -89,9 +101,11 @@ class UninstalledLibvirt:
         """What stays is listed with its reason. Disks are known by definitions of VMs and pools: these outlive them."""
         running = [left for left in self._own if left.kind == "VM" and _runs(left.name)]
         self.kept = [f"{left} runs on: end its process qemu-system first" for left in running]
-        disks, strange, in_use = self._disks()
+        disks, strange = self._disks()
+        in_use = self._users_of(disks)
+        disks = [path for path in disks if path not in in_use]
         self.kept += [f"{path}, which is not marked as the lab's" for path in strange]
-        self.kept += [f"{path}, which another VM or a process may use" for path in in_use]
+        self.kept += [f"{path}, {reason}" for path, reason in in_use.items()]
         staying = {"VM": bool(in_use), "pool": bool(strange or in_use), "network": False}
         gone = [left for left in self._own if not staying[left.kind] and left not in running]
         return [
@@ -114,21 +128,30 @@ class UninstalledLibvirt:
         for path in (left.path.parent / "autostart" / left.path.name, left.path):
             path.unlink(missing_ok=True)
 
-    def _disks(self) -> tuple[list[Path], list[Path], list[Path]]:
-        """In its pools: those that are marked as the lab's; what is not; and those of the lab that others may use."""
+    def _disks(self) -> tuple[list[Path], list[Path]]:
+        """In its pools: those that are marked as the lab's, and what is not."""
         disks: list[Path] = []
         strange: list[Path] = []
-        in_use: list[Path] = []
         mounts = removal.mount_points()
         for pool in (left for left in self._own if left.kind == "pool"):
             for path in sorted(pool.directory.contents()):
-                if not self._is_ours(pool, path) or str(path.resolve()) in mounts:
-                    strange.append(path)
-                elif self._has_other_vms or _is_open(path):
-                    in_use.append(path)
-                else:
-                    disks.append(path)
-        return disks, strange, in_use
+                is_ours = not removal.is_mounted(path, mounts) and self._is_ours(pool, path)
+                (disks if is_ours else strange).append(path)
+        return disks, strange
+
+    def _users_of(self, disks: list[Path]) -> dict[Path, str]:
+        """Disks that others use or may use, with the reason. Of VMs of others it is not asked what they have."""
+        wanted = disk_users.wanted_of(map(str, disks))
+        uses, doubts = disk_users.in_pools(self._pools, wanted, lambda _path: False)
+        used = {Path(use.file): f"which is {use.how}" for use in (*uses, *disk_users.open_by(wanted))}
+        maybe = [f"for {doubt}" for doubt in doubts] + [
+            "which another VM may use"
+            if left.kind == "VM"
+            else f"for {left.path}, which may tell of a user, is damaged"
+            for left in self._others
+            if left.kind == "VM" or (left.kind == "pool" and left.is_damaged)
+        ]
+        return {path: used.get(path) or maybe[0] for path in disks if maybe or path in used}
 
     def _is_ours(self, pool: Left, path: Path) -> bool:
         if not stat.S_ISREG(path.lstat().st_mode):
@@ -172,9 +195,13 @@ class UninstalledLibvirt:
 
 
 def _definitions(kind: str, directory: Path) -> Iterator[Left]:
-    for path in sorted(directory.glob("*.xml")):
-        with suppress(ET.ParseError, OSError):
-            yield Left(kind, path, ET.parse(path).getroot())  # noqa: S314 - libvirt's own files, only root writes them
+    return (Left(kind, path, _root_of(path)) for path in sorted(directory.glob("*.xml")))
+
+
+def _root_of(path: Path) -> ET.Element:
+    with suppress(ET.ParseError, OSError):
+        return ET.parse(path).getroot()  # noqa: S314 - libvirt's own files, only root writes them
+    return ET.Element(DAMAGED)
 
 
 def _leases(bridge: str) -> list[Path]:
@@ -202,19 +229,3 @@ def _processes(word: str) -> Iterator[int]:
             words = path.read_bytes().split(b"\0")
             if any(each.startswith(word.encode()) for each in words):
                 yield int(path.parent.name)
-
-
-def _is_open(file: Path) -> bool:
-    return any(_leads_to(descriptor, file) for descriptor in _descriptors())
-
-
-def _descriptors() -> Iterable[Path]:
-    for directory in PROCESSES.glob("[0-9]*/fd"):
-        with suppress(OSError):
-            yield from directory.iterdir()
-
-
-def _leads_to(descriptor: Path, file: Path) -> bool:
-    with suppress(OSError):
-        return descriptor.samefile(file)
-    return False

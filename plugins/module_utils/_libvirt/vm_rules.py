@@ -13,6 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import gi
 from ansible_collections.nometal.ipi.plugins.module_utils._doctor.storage import REHEARSAL_LEAST
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import OPEN
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.image_chain import Image, chain_of
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import AUTO, POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import is_wrong, network_name
@@ -58,6 +59,8 @@ def shared_disks(files: Mapping[str, str], uses: Iterable[Use], doubts: Iterable
         disk = f"{PurePath(use.file).name} would be destroyed"
         if use.vm:
             text = f"{disk}, and VM {use.vm} uses it: take it out of that VM first"
+        elif use.kind == OPEN:
+            text = f"{disk}, and it is {use.how}: end that first"
         else:
             text = f"{disk}, and it is the base of {use.by}: remove that first, or give it another base"
         yield Problem(files[use.file], "disks", text)

@@ -3,39 +3,58 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import MARK, ports_of_others
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, noting, refuse_all
+from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
+    MARK,
+    is_ours,
+    ports_of,
+    ports_of_others,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
     from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
-    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug, Wiring
+    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug
 
 
 def refuse_conflicts(site: Site, *, foreseeing: bool) -> None:
     """What stands in the way on this host. Foreseeing, a bridge that others make may come before the real run does."""
-    for plug in site.wiring.plugs:
-        _refuse_other_kind(f"{plug.key}.name", plug.name, "veth", site.links)
-        _refuse_end_of_others(plug, site)
-        if plug.bridge:
-            _refuse_other_kind(f"{plug.key}.bridge", plug.bridge, "bridge", site.links)
-    for plug in [] if foreseeing else site.wiring.bridges_missing(site.links):
-        raise OperatorError(
+    ends = [partial(_refuse_end_of_others, plug, site) for plug in site.wiring.plugs]
+    bridges = [partial(_refuse_no_bridge, plug, site.links) for plug in site.wiring.plugs]
+    whole = (_refuse_loop, _refuse_second_network, _refuse_lan_of_others, _refuse_to_leave_machines_behind)
+    problems: list[str] = []
+    if not foreseeing:
+        with noting(problems):
+            _refuse_missing(site)
+    for refuse in (*ends, *bridges, *(partial(each, site) for each in whole)):
+        with noting(problems):
+            refuse()
+    refuse_all(problems)
+
+
+def _refuse_no_bridge(plug: Plug, links: Mapping[str, Link]) -> None:
+    if plug.bridge:
+        _refuse_other_kind(f"{plug.key}.bridge", plug.bridge, "bridge", links)
+
+
+def _refuse_missing(site: Site) -> None:
+    refuse_all(
+        [
             f"{plug.key}.bridge: there is no bridge {plug.bridge}, and it is not this module's to make. "
             "If it is a libvirt network's, start that network (virsh net-list --all); "
             f"if nobody else makes it, set {plug.key}.make_bridge: true."
-        )
-    _refuse_loop(site.wiring, site.links)
-    _refuse_second_network(site)
-    _refuse_lan_of_others(site)
-    _refuse_to_leave_machines_behind(site)
+            for plug in site.wiring.bridges_missing(site.links)
+        ]
+    )
 
 
 def _refuse_end_of_others(plug: Plug, site: Site) -> None:
+    _refuse_other_kind(f"{plug.key}.name", plug.name, "veth", site.links)
     owner = site.owner_of(plug.name)
     if owner:
         raise OperatorError(f"{plug.key}.name: {plug.name} is an end of veth pair {owner}. Choose another name.")
@@ -63,13 +82,22 @@ def _refuse_lan_of_others(site: Site) -> None:
     if site.wiring.shared or not bridge:
         return
     others = ports_of_others(bridge, site.links, [plug.name for plug in site.wiring.plugs])
+    others += [] if others else _vms_of_others(bridge, site)
     if others:
         raise OperatorError(
-            f"b.bridge: bridge {bridge} is not this module's, and has ports of others ({', '.join(others)}): the lab's "
-            "DHCP server would answer machines there. Name another bridge "
-            "(lab_spec.machine_network.bridge), or take these ports off it; where the lab is to share that LAN, "
-            "set shared: true (lab_spec.machine_network.shared_lan)."
+            f"b.bridge: bridge {bridge} has ports of others ({', '.join(others)}): the lab's DHCP server would answer "
+            "machines there. Name another bridge (lab_spec.machine_network.bridge), or take these ports off it; where "
+            "the lab is to share that LAN, set shared: true (lab_spec.machine_network.shared_lan)."
         )
+
+
+def _vms_of_others(bridge: str, site: Site) -> list[str]:
+    """On a bridge of others that the pair has not joined yet. Later, the lab's own VMs are among them."""
+    end = site.wiring.b.name
+    on_it = end in site.links and site.links[end].master == bridge
+    if on_it or site.plugged.get(site.wiring.name, {}).get(end) == bridge or bridge not in site.links:
+        return []
+    return [] if is_ours(site.links[bridge], site.links) else sorted(ports_of(bridge, site.links))
 
 
 def _networks_on(bridge: str, site: Site) -> Iterator[tuple[str, str]]:
@@ -105,7 +133,8 @@ def _refuse_other_kind(key: str, name: str, kind: str, links: Mapping[str, Link]
         raise OperatorError(f"{key}: {name} exists and is no {kind} but {what}. Choose another name, or remove it.")
 
 
-def _refuse_loop(wiring: Wiring, links: Mapping[str, Link]) -> None:
+def _refuse_loop(site: Site) -> None:
+    wiring, links = site.wiring, site.links
     if wiring.a.bridge and wiring.b.bridge:
         ends = {plug.name for plug in wiring.plugs}
         others = [link for link in links.values() if not {link.name, link.peer} & ends]

@@ -32,6 +32,14 @@ for port in /sys/class/net/{bridge}/brif/*; do
   [ -e "/sys/class/net/${{port##*/}}/tun_flags" ] || exit 0
 done
 """
+WITHOUT_UPLINK = """
+# Nor is it joined once it has an uplink: machines behind that would be served by the lab.
+for port in /sys/class/net/{bridge}/brif/*; do
+  port=${{port##*/}}
+  case "$port" in '*' | {a} | {b}) continue ;; esac
+  [ -e "/sys/class/net/$port/tun_flags" ] || [ -n "$(ip link show dev "$port" type veth)" ] || exit 0
+done
+"""
 OUR_BRIDGE = """
 if ! there {bridge}; then
   ip link add {bridge} type bridge forward_delay 0
@@ -116,6 +124,11 @@ def entry_text(wiring: Wiring, our_bridges: Sequence[str]) -> str:
                 if bridge and bridge not in our_bridges and not wiring.shared
             ),
             *(OUR_BRIDGE.format(bridge=bridge, mark=MARK, mtu=wiring.mtu) for bridge in our_bridges),
+            *(
+                WITHOUT_UPLINK.format(bridge=bridge, a=wiring.a.name, b=wiring.b.name)
+                for bridge in [wiring.b.bridge]
+                if bridge in our_bridges and not wiring.shared
+            ),
             PAIR.format(a=wiring.a.name, b=wiring.b.name, mtu=wiring.mtu),
             *(_plugging(plug, wiring.mtu) for plug in wiring.plugs),
         ]

@@ -73,7 +73,7 @@ def lacks_netlink() -> bool:
 
 
 def read_links_by_ip() -> dict[str, Link]:
-    """By iproute2, where pyroute2 is not there or not there any more: enough to remove what is ours."""
+    """By iproute2, where pyroute2 is not there yet or not there any more."""
     if not shutil.which("ip", path=SEARCH_PATH):
         raise NotThereYetError("Neither pyroute2 nor the program ip is installed: links are not seen.")
     found = json.loads(run(shutil.which("ip", path=SEARCH_PATH) or "ip", "-json", "-details", "link", "show") or "[]")
@@ -134,7 +134,7 @@ def _link(name: str, message: Any, names: dict[int, str]) -> Link:
         peer=None if elsewhere else names.get(message.get_attr("IFLA_LINK")),
         alias=message.get_attr("IFLA_IFALIAS"),
         forward_delay=data.get_attr("IFLA_BR_FORWARD_DELAY") if data else None,
-        answers=any(setting.read_text(encoding="ascii").strip() == "0" for setting in _silencing_settings(name)),
+        answers=_answers(name),
     )
 
 
@@ -156,6 +156,7 @@ def _link_by_ip(link: dict[str, Any]) -> Link:
         peer=None if "link_netnsid" in link else link.get("link"),
         alias=link.get("ifalias"),
         forward_delay=about.get("info_data", {}).get("forward_delay") if about.get("info_kind") == "bridge" else None,
+        answers=_answers(link["ifname"]),
     )
 
 
@@ -164,6 +165,10 @@ def _index(route: Any, name: str) -> int:
     if not found:
         raise OperatorError(f"{name} has vanished while it was being changed: run this again.")
     return found[0]
+
+
+def _answers(name: str) -> bool:
+    return any(setting.read_text(encoding="ascii").strip() == "0" for setting in _silencing_settings(name))
 
 
 def _silencing_settings(name: str) -> list[Path]:

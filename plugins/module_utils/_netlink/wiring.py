@@ -67,10 +67,12 @@ def is_ours(link: Link, links: Mapping[str, Link]) -> bool:
 
 
 def ports_of_others(bridge: str, links: Mapping[str, Link], own: Collection[str]) -> list[str]:
-    """What leads from a bridge of others out of this host, or to who knows where. VMs' taps do not."""
-    if bridge not in links or is_ours(links[bridge], links):
+    """What leads from a bridge out of this host, or to who knows where. VMs' taps do not; nor do veths on a bridge of
+    ours, by which somebody has plugged something of this host into the lab."""
+    if bridge not in links:
         return []
-    return sorted(name for name in ports_of(bridge, links) - set(own) if links[name].kind != "tun")
+    harmless = ("tun", "veth") if is_ours(links[bridge], links) else ("tun",)
+    return sorted(name for name in ports_of(bridge, links) - set(own) if links[name].kind not in harmless)
 
 
 def ports_of(bridge: str, links: Mapping[str, Link]) -> set[str]:

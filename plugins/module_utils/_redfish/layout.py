@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 KNOWN = (
     *("config.json", "credentials.json", "hashes.json", "serving", ".*.new"),
-    *("state", "supervisor", "supervisor.pid", "service.log*"),
+    *("state/", "state/.*", "supervisor", "supervisor.pid", "service.log*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )
-"""What there is in a lab's directory; the rest is not the service's. Its state is all its own."""
+"""What there is in a lab's directory; the rest is not the service's. Its state is its home, in which
+programs have hidden files."""
 ROOT_ONLY = Access("root", "root", 0o600)
 
 

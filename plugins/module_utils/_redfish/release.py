@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 PACKAGE = "nometal_bmc"
 PREFIX = "release-"
 DIGITS = 12
+NAME = f"{PREFIX}{'[0-9a-f]' * DIGITS}*"
+KNOWN = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg", "cache", "release.json")
+"""What there is in one: a virtual environment, and a record of it."""
 LAST_LINES = 15
 PYTHON_QUESTION = "import sys; print(sys.version_info >= (3, 9), flush=True); import venv, ensurepip"
 # Imports all that the service is made of, and prints which files of the distribution it takes.
@@ -134,7 +138,7 @@ def begin(path: Path, recipe: Recipe) -> Release:
 
 
 def releases(path: Path) -> list[Release]:
-    return [Release(directory) for directory in sorted(path.glob(f"{PREFIX}*"))]
+    return [Release(directory) for directory in sorted(path.glob(NAME)) if removal.has_known(directory, KNOWN)]
 
 
 def in_use(path: Path) -> set[Path]:
@@ -161,7 +165,9 @@ def _run(
     command: Sequence[str], *, text: str = "", environment: Mapping[str, str] | None = None, hint: str = ""
 ) -> str:
     try:
-        done = subprocess.run(command, check=True, capture_output=True, text=True, input=text, env=environment)
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, input=text, env=environment, umask=UMASK
+        )
     except subprocess.CalledProcessError as error:
         said = "\n".join((error.stdout + error.stderr).strip().splitlines()[-LAST_LINES:])
         raise OperatorError(f"`{' '.join(command[:4])} ...` failed. {hint}\n{said}") from error

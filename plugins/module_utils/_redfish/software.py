@@ -39,7 +39,7 @@ LAUNCHER_TEXT = """\
 exec {python} "$@"
 """
 MARK = ".nometal-bmc-software"
-OURS = ("bin", f"{release.PREFIX}*")
+OURS = ("bin", *(f"{release.NAME}/{name}" for name in release.KNOWN))
 FOR_ALL = 0o555
 SELINUX = Path("/sys/fs/selinux/enforce")
 SOURCE_NAME = r"[A-Za-z_]\w*\.py"
@@ -125,7 +125,7 @@ class SoftwarePort:
             try:
                 new.fill(self._recipe)
             except BaseException:
-                removal.remove_tree(new.directory)
+                removal.remove_known(new.directory, release.KNOWN)
                 raise
             files.write_whole(self._launcher, _launcher_text(new), 0o755)
             self._tidy()
@@ -144,7 +144,7 @@ class SoftwarePort:
         in_force, in_use = self._in_force(), release.in_use(self._path)
         for each in release.releases(self._path):
             if each != in_force and each.directory not in in_use:
-                removal.remove_tree(each.directory)
+                removal.remove_known(each.directory, release.KNOWN)
 
 
 def _launcher_text(chosen: Release) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import image_build, image_recipe
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 MARK = ".nometal-rehearsal"
 ISO, RECORD = "node.iso", "image.json"
 UNFINISHED = "building-"
-OURS = (f"{image_recipe.PREFIX}*", f"{UNFINISHED}*")
+KNOWN = (ISO, RECORD, "scratch")
+"""What there is in one."""
+OURS = (*(f"{prefix}*/{name}" for prefix in (image_recipe.PREFIX, UNFINISHED) for name in (*KNOWN, "")),)
 USUAL_PATH = "/var/cache/nometal/rehearsal"
 
 
@@ -95,16 +97,16 @@ class ImagePort:
         os.umask(0o022)  # those who read it are no root
         self._directory.make()
         for killed in self._path.glob(f"{UNFINISHED}*"):
-            removal.remove_tree(killed)
+            removal.remove_known(killed, KNOWN)
         if self.facts():  # by another run, while this one waited
             return
         unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=self._path))
         try:
             self._fill(unfinished)
-            removal.remove_tree(self._path / self._recipe.name)  # damaged
-            unfinished.rename(self._path / self._recipe.name)
+            removal.remove_known(self._path / self._recipe.name, KNOWN)  # damaged
+            files.replace_directory(unfinished, self._path / self._recipe.name)
         except BaseException:
-            removal.remove_tree(unfinished)
+            removal.remove_known(unfinished, KNOWN)
             raise
         self._tidy()
 
@@ -119,7 +121,7 @@ class ImagePort:
 
     def _tidy(self) -> None:
         for entry in self._leftovers():
-            removal.remove_tree(entry)
+            removal.remove_known(entry, KNOWN)
 
 
 def _digest(file: Path) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host.files import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +149,7 @@ def _run(command: Sequence[str], directory: Path | None = None) -> str:
         raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.")
     mortal = ["/usr/bin/setpriv", "--pdeathsig", "KILL", *command]  # what a killed run leaves must not write any more
     try:
-        done = subprocess.run(mortal, check=True, capture_output=True, text=True, cwd=directory)
+        done = subprocess.run(mortal, check=True, capture_output=True, text=True, cwd=directory, umask=UMASK)
     except subprocess.CalledProcessError as error:
         said = "\n".join((error.stdout + error.stderr).strip().splitlines()[-LAST_LINES:])
         raise CommandError(f"`{command[0]}` said:\n{said}") from error

@@ -100,6 +100,7 @@ def rehearse(
     diary = Diary(RUNS / lab.name / "events.jsonl")
     began = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     scene = stage.Stage(lab, places, connection, patience)
+    scene.traces.refuse_others()
     if scene.is_dirty:
         diary.note("host", "clears away what a killed rehearsal has left")
         scene.as_noted.clear()
@@ -108,7 +109,7 @@ def rehearse(
         raise OperatorError(f"Nothing was rehearsed: {', '.join(missing)}. playbooks/nodes.yml makes VMs and disks.")
     if in_use:
         return {**_nothing(lab, began, diary), "ok": True, "in_use": in_use}
-    story, seen = Story(), _Seen(lab, connection, scene)
+    story, seen = Story(), Seen(lab, connection, scene)
     checks = list(host_view.checks(lab))
     try:
         hindrance = seen.hindrance(checks)
@@ -120,7 +121,8 @@ def rehearse(
         checks = seen.explain(story, checks)
     finally:
         diary.note("host", "clears away")
-        scene.clear()
+        for each in scene.clear():
+            diary.note("host", f"left in place: {each}", trouble=True)
     report = {
         **_nothing(lab, began, diary),
         "ok": all(check.state != FAILED for check in checks),
@@ -145,7 +147,7 @@ def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Chec
     return checks
 
 
-class _Seen:
+class Seen:
     """What there is to see on the host while everything runs."""
 
     def __init__(self, lab: Lab, connection: Any, scene: stage.Stage) -> None:
@@ -222,32 +224,42 @@ def keep(report: dict[str, Any]) -> None:
         files.write_whole(place, page.page(report), 0o644)
 
 
-def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) -> list[str]:
-    """What a killed rehearsal has left, and what others have left behind that watched it."""
+def refuse_others(lab: Lab, places: stage.Places, connection: Any) -> None:
+    """What has the name of this lab's bootstrap VM, and is not the lab's."""
+    stage.Stage(lab, places, connection).traces.refuse_others()
+
+
+def clear(lab: Lab, places: stage.Places, connection: Any, *, check_mode: bool) -> tuple[list[str], list[str]]:
+    """What a killed rehearsal has left, and what others have left behind that watched it.
+
+    Returns the steps, and what stays of that name.
+    """
     scene = stage.Stage(lab, places, connection)
     running = RUNS / lab.name
+    kept = scene.traces.stays()
     if not scene.is_dirty and not removal.has_known(running, KNOWN):
-        return []
+        return [], kept
     if not check_mode:
         with alone(lab.name, end_other=True):
-            scene.as_noted.clear()
-        removal.remove_known(running, KNOWN)
+            kept = scene.as_noted.clear()
+        kept += removal.remove_known(running, KNOWN)
         files.remove_empty(RUNS)
         files.remove_empty(RUNS.parent)
-    return [f"clear {lab.name}"]
+    return [f"clear {lab.name}"], kept
 
 
-def clear_files(lab: Lab, places: stage.Places, *, check_mode: bool) -> list[str]:
+def clear_files(lab: Lab, places: stage.Places, *, check_mode: bool) -> tuple[list[str], list[str]]:
     """Where libvirt cannot be asked. Notes on what it still has of a rehearsal stay: they are needed to undo that."""
     ours = {places.home / lab.name: (*stage.KNOWN, stage.JOURNAL), RUNS / lab.name: KNOWN}
     left = [path for path, known in ours.items() if removal.has_known(path, known)]
+    kept: list[str] = []
     if not left or lab.bootstrap_domain in labs.defined("domain", "pool"):
-        return []
+        return [], kept
     if not check_mode:
         with alone(lab.name, end_other=True):
-            bootstrap_vm.remove_files(lab.bootstrap_domain)
+            kept += bootstrap_vm.remove_files(bootstrap_vm.Paths(lab.bootstrap_domain, lab.name))
         for path in left:
-            removal.remove_known(path, ours[path])
+            kept += removal.remove_known(path, ours[path])
             files.remove_empty(path.parent)
         files.remove_empty(RUNS.parent)
-    return [f"clear {lab.name}"]
+    return [f"clear {lab.name}"], kept

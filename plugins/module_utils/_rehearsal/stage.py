@@ -27,7 +27,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
     watching,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.redfish import BmcFailed, Redfish
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm, Traces
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Consoles
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import Diary, Line
@@ -81,6 +81,7 @@ class Stage:
         self._home = places.home / lab.name
         self._journal = self._home / JOURNAL
         self._nvram = NvramKeeper(self._home / "nvram")
+        self._bootstrap = bootstrap_vm.Paths(lab.bootstrap_domain, lab.name)
         self.consoles = Consoles(lab)
 
     # What is there
@@ -99,13 +100,19 @@ class Stage:
     def _depended_on(self, found: list[NodeVm]) -> Iterator[str]:
         """What is written to a disk is lost to images that are based on it."""
         disks = {path: vm.name for vm in found for path in vm.disks}
-        uses, _doubts = disk_users.dependents(self._connection, disks, [vm.vm_name for vm in found])
-        return (f"{disks[use.file]} has the disk {use.file}, which is {use.how}" for use in uses)
+        uses, doubts = disk_users.dependents(self._connection, disks, [vm.vm_name for vm in found])
+        yield from (f"{disks[use.file]} has the disk {use.file}, which is {use.how}" for use in uses)
+        yield from (f"of the nodes' disks, one may be in use: {doubt}" for doubt in doubts)
+
+    @property
+    def traces(self) -> Traces:
+        """Of the bootstrap VM, as they are now."""
+        return Traces(self._connection, self._bootstrap)
 
     @property
     def is_dirty(self) -> bool:
         """Whether an earlier rehearsal was killed."""
-        return self._home.exists() or bootstrap_vm.is_there(self._connection, self._lab.bootstrap_domain)
+        return self._home.exists() or self.traces.is_there
 
     @property
     def as_noted(self) -> Stage:
@@ -118,10 +125,10 @@ class Stage:
 
     # Undoing
 
-    def clear(self) -> None:
-        """Undoes a rehearsal that has ended or was killed. Nodes with a system are left alone."""
-        macs = bootstrap_vm.macs(self._connection, self._lab.bootstrap_domain)
-        bootstrap_vm.remove(self._connection, self._lab.bootstrap_domain)
+    def clear(self) -> list[str]:
+        """Undoes a rehearsal that has ended or was killed. Nodes with a system are left alone. Returns what stays."""
+        macs = self.traces.macs()
+        kept = self.traces.remove()
         for _look in range(LOOKS if self._journal.exists() else 0):
             touched = [vm for vm in self.nodes() if not vm.has_system]
             for vm in touched:
@@ -130,8 +137,9 @@ class Stage:
             time.sleep(SETTLE_SECONDS)
         for network in self._lab.networks:
             leases.release(self._connection, network["name"], macs)
-        removal.remove_known(self._home, KNOWN, self._journal.name)
+        kept += removal.remove_known(self._home, KNOWN, self._journal.name)
         files.remove_empty(self._home.parent)  # unless other labs have theirs there
+        return kept
 
     def _clear_node(self, vm: NodeVm) -> None:
         if vm.running:
@@ -208,8 +216,7 @@ class Stage:
         provisioning = [lab.provisioning_network["bridge"]] if lab.provisioning_network else []
         first = lab.bootstrap["mac"] or bootstrap_vm.random_mac()
         return BootstrapVm(
-            name=lab.bootstrap_domain,
-            owner=lab.name,
+            paths=self._bootstrap,
             domain_type=bootstrap_vm.domain_type(self._connection, [node["vm_name"] for node in lab.nodes]),
             uefi=any(node["firmware"] != "bios" for node in lab.nodes),
             macs=[first, *(bootstrap_vm.random_mac() for _bridge in provisioning)],

@@ -10,7 +10,7 @@ import re
 import socket
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver import host_server
@@ -51,9 +51,13 @@ class ResolvConf:
 
     def refuse_conflicts(self) -> None:
         """Say what stands in the way, before anything is changed."""
-        _refuse_unusable_resolv_conf()
-        if not host_server.pid():
-            _refuse_taken_port()
+        problems: list[str] = []
+        with noting(problems):
+            _refuse_unusable_resolv_conf()
+        with noting(problems):
+            if not host_server.pid():
+                _refuse_taken_port()
+        refuse_all(problems)
 
     def write(self, lab: Lab) -> None:
         ENTRY.write(_program())
@@ -105,16 +109,18 @@ def _refuse_unusable_resolv_conf() -> None:
     file = host_server.RESOLV_CONF
     if not file.exists():
         raise OperatorError(f"{file} is missing: write one that names the host's name servers.")
+    problems = []
     if re.search(r"^options\s.*\brotate\b", host_server.read_resolv_conf(), re.MULTILINE):
-        raise OperatorError(
+        problems.append(
             f"{file} has `options rotate`, with which questions for the lab's names go to other servers too: "
             "take `rotate` out."
         )
     if not os.access(file, os.W_OK):
-        raise OperatorError(
+        problems.append(
             f"{file} cannot be written, but has to tell the host where to ask for the lab's names: "
             "make it writable (`lsattr` shows whether it is immutable)."
         )
+    refuse_all(problems)
 
 
 def _refuse_taken_port() -> None:

@@ -58,6 +58,21 @@ CHANGES = [
     ("setsid sleep 4715 >/dev/null 2>&1 &", "  + sleep: 1", "pkill -f '[s]leep 4715'"),
     ("systemctl -q disable libvirt-guests", "libvirt-guests.service: enabled, ", "systemctl -q enable libvirt-guests"),
     (
+        "mkdir -p /var/cache/nometal/left && touch /var/cache/nometal/left/there",
+        "  + /var/cache/nometal/left/there: ",
+        "rm -r /var/cache/nometal/left",
+    ),
+    (
+        "touch /var/log/libvirt/qemu/left.log",
+        "  + /var/log/libvirt/qemu/left.log: ",
+        "rm /var/log/libvirt/qemu/left.log",
+    ),
+    (
+        "mkdir -p /run/libvirt/network && touch /run/libvirt/network/left.pid",
+        "  + /run/libvirt/network/left.pid: ",
+        "rm /run/libvirt/network/left.pid",
+    ),
+    (
         "virsh -q pool-define-as mine dir --target /srv",
         "  + pool mine: State: inactive",
         "virsh -q pool-undefine mine",

@@ -12,6 +12,8 @@ from .conftest import LAB, NETWORK_UUID, Examine
 LINK = "ip link add {0} type veth peer name far; ip link set {0} up; ip link set far up;"
 LAN = LINK.format("lan") + "ip address add {0} dev lan nodad;"
 BRIDGE = "ip link add {0} type bridge; ip link set {0} up;"
+OUR_BRIDGE = BRIDGE.format("baremetal") + "ip link set baremetal alias nometal.ipi;"
+UPLINK = "ip link add uplink master baremetal type vxlan id 7 local 127.0.0.1 dstport 4789;"
 
 
 def network(name: str, uuid: str, bridge: str, address: str, directory: str = "/run/libvirt/network") -> str:
@@ -68,6 +70,8 @@ def test_subnets(examine: Examine, setup: str, status: str, text: str) -> None:
             "free",
         ),
         (network("theirs", "x", "baremetal", "10.1.1.1", STOPPED), "blocker", "libvirt network theirs's"),
+        (OUR_BRIDGE + UPLINK, "blocker", "baremetal has ports of others (uplink)"),
+        (OUR_BRIDGE + LINK.format("lan") + "ip link set lan master baremetal", "warning", "links of others (lan)"),
     ],
 )
 def test_bridges(examine: Examine, setup: str, status: str, text: str) -> None:

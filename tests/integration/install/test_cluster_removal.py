@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ LEFTOVERS = """
 name=$1 bridge=$2 layout=$3 directory=/var/lib/libvirt/openshift-images/$1
 if [ $layout = 4.20 ]; then os="<os><type>hvm</type></os>" volumes="base bootstrap ign" one=base
 else os="<os firmware='efi'><type machine='q35'>hvm</type></os>" volumes="live-provisioner scratch" one=scratch; fi
+pools=/var/lib/libvirt/openshift-images
+[ -e $pools ] || echo "{\\"directories\\": {\\"$pools\\": \\"missing\\"}}" >/var/lib/nometal/host.json
 virsh pool-define-as "$name" dir --target "$directory"
 virsh pool-build "$name"; virsh pool-start "$name"; virsh pool-autostart "$name"
 for volume in $volumes; do virsh vol-create-as "$name" "$name-$volume" 1M --format qcow2; done
@@ -248,6 +251,14 @@ def test_all_goes_that_the_installer_leaves_and_neighbours_stay(host: Host, layo
     assert host.sh(f"ls -A {' '.join(OURS)}").split() == ["/run/nometal:", "/var/lib/nometal:"]
 
 
+def test_the_directory_of_pools_that_was_there_before_stays(host: Host) -> None:
+    host.sh(f"mkdir {POOLS}")
+    host.install("demo", "demo-x7k2p")
+    host.leave("demo-x7k2p")
+    assert f"remove {POOLS}" not in host.remove("demo")
+    assert host.sh(f"ls -A {POOLS}") == ""
+
+
 def test_without_notes_the_name_and_the_bridge_tell(host: Host) -> None:
     """The neighbours' names begin alike: one with all of its letters, one with the 21 that the installer takes."""
     for infra, bridge in {"demo2-aaaaa": "baremetal", "demo-2-bbbbb": "baremetal", "demo-ccccc": "other"}.items():
@@ -265,11 +276,44 @@ def test_without_notes_the_name_and_the_bridge_tell(host: Host) -> None:
     assert host.remove(**mine)[0] == f"undefine {SHARED}-xxxxx-bootstrap"
     assert host.everything() == before
     host.sh(f"virsh undefine {SHARED}-yyyyy-bootstrap")
-    assert f"{SHARED}-yyyyy-bootstrap may be a leftover of cluster {SHARED}mber-1 or of {SHARED}mber-2" in host.refused(
-        **mine
-    )
+    before = host.everything()
+    left = host.call(**mine)
+    assert (left["steps"], len(left["kept"])) == ([], 1)
+    said = f"{SHARED}-yyyyy-bootstrap (it may be a leftover of lab {SHARED}mber-1 or of {SHARED}mber-2, or anybody's"
+    assert said in left["kept"][0]
+    assert host.everything() == before
     host.install(f"{SHARED}mber-2", f"{SHARED}-yyyyy")
     assert host.remove(**mine) == []
+
+
+def test_without_notes_what_has_no_vm_on_the_labs_bridges_stays_and_is_named(host: Host) -> None:
+    """Whoever called a pool, a directory or a log like that, and whatever is plugged in where no bridges are told."""
+    name = host.leave("demo-x7k2p")
+    before = host.everything()
+    left = host.call(lab="demo")
+    assert (left["steps"], left["vms"], len(left["kept"])) == ([], [], 1)
+    assert host.everything() == before
+    host.sh(f"virsh undefine --nvram {name}")
+    before = host.everything()
+    left = host.call(lab="demo", bridges=["baremetal"])
+    assert (left["steps"], len(left["kept"])) == ([], 1)
+    assert f"what is called {name} (it may be a leftover of lab demo, or anybody's" in left["kept"][0]
+    assert host.everything() == before
+    host.install("demo", "demo-x7k2p")
+    assert f"undefine pool {name}" in host.remove("demo")
+
+
+def test_without_notes_one_that_was_killed_anywhere_is_completed(host: Host) -> None:
+    steps = 0
+    while True:
+        host.leave("demo-x7k2p", layout="4.22")
+        if "killed" not in host.call(lab="demo", bridges=["baremetal"], steps=steps):
+            break
+        host.call(lab="demo", bridges=["baremetal"])
+        assert not host.call(lab="demo", bridges=["baremetal"])["changed"]
+        assert "demo" not in host.everything().replace(POOL, "")
+        steps += 1
+    assert steps > 3
 
 
 def test_one_that_was_killed_anywhere_is_completed(host: Host) -> None:
@@ -451,6 +495,24 @@ def test_without_libvirt_files_go_unless_they_tell_what_libvirt_still_has(host: 
 
 def test_as_ansible_runs_it(host: Host) -> None:
     host.leave("demo-x7k2p")
-    answer = run_by_ansible_beside(host.libvirtd, "cluster_removal", {"lab": "demo"})
+    answer = run_by_ansible_beside(host.libvirtd, "cluster_removal", {"lab": "demo", "bridges": ["baremetal"]})
     assert answer["changed"]
     assert "demo-x7k2p-bootstrap" in answer["shown_diff"]
+
+
+@pytest.mark.parametrize("check_mode", [True, False], ids=["asked", "done"])
+def test_what_others_have_put_beside_the_installers_files_stays_and_is_named(host: Host, check_mode: bool) -> None:
+    directory = host.install("tidy", "tidy-aaaaa")
+    ours = ("cluster/bootstrap.ign", "cluster/tls/ca.key", "bundles/tidy-20260801T101112Z.1.tar.gz")
+    theirs = ("cluster/notes.txt", "cluster/auth/htpasswd", "bundles/photos.tar.gz")
+    for name in (*ours, *theirs):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).touch()
+    done = host.call(lab="tidy", check_mode=check_mode)
+    assert sorted(done["kept"]) == sorted(f"{INSTALLS}/tidy/{name} (not made by nometal.ipi)" for name in theirs)
+    if not check_mode:
+        assert sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()) == sorted(
+            theirs
+        )
+        assert not host.call(lab="tidy")["changed"]
+    shutil.rmtree(directory)

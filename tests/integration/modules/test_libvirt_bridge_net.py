@@ -76,6 +76,7 @@ ABSENT = {"name": "nometal-demo", "owner": "demo", "state": "absent"}
 MAKING = ["define nometal-demo", "install hook of nometal-demo", "start nometal-demo", "autostart nometal-demo"]
 REMOVING = ["destroy nometal-demo", "remove hook of nometal-demo", "undefine nometal-demo"]
 RESTARTING = ["destroy nometal-demo", "start nometal-demo", "reconnect ports of nometal-demo"]
+FORWARDING = [f"net.{ip}.conf.{link}.forwarding" for ip in ("ipv4", "ipv6") for link in ("all", "nm-demo")]
 # A neighbour asks for an address by either DHCP, and for one that it has from elsewhere.
 ASKING = """
 import socket, struct, sys, time
@@ -554,6 +555,7 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
 ) -> None:
     mending = ["bring up nm-demo", "add address fd00:126::1/64"]  # which went when the bridge went down
     ipv4, dnsmasq = "add address 192.168.126.1/24", "start dnsmasq of nometal-demo"
+    forwarding = "forward packets of nometal-demo"
     pid = "$(cat /run/libvirt/network/nometal-demo.pid)"
     kill = f"pid={pid}; kill $pid; while kill -0 $pid 2>/dev/null; do sleep 0.05; done"
     with plugged_in(libvirtd, "one", ONE) as client:
@@ -565,6 +567,9 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
                 f"ip address flush dev nm-demo; ip link set nm-demo down; {kill}",
                 [mending[0], ipv4, mending[1], dnsmasq],
             ),
+            ("sysctl -qw net.ipv4.ip_forward=0", [forwarding]),
+            ("sysctl -qw net.ipv6.conf.all.forwarding=0", [forwarding]),
+            ("sysctl -qw net.ipv4.conf.nm-demo.forwarding=0 net.ipv6.conf.nm-demo.forwarding=0", [forwarding]),
             ("ip link delete nm-demo", RESTARTING),
         ):
             libvirtd.run(["sh", "-c", breaking])
@@ -572,6 +577,7 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
             assert foreseen == steps
             assert run(libvirtd, made)["steps"] == foreseen
             assert not run(libvirtd, made)["changed"]
+            assert forwarding_of(libvirtd) == {"1"}
             libvirtd.run(["ip", "link", "set", "p-one", "master", "nm-demo"])  # no guest of libvirt's
             assert client.address() == "192.168.126.20"
             assert client.dig("api.demo.test") == ["192.168.126.5"]
@@ -585,6 +591,30 @@ def test_what_a_running_network_has_lost_is_mended_while_it_runs(
     assert "(pid 1) for it and end that: restart libvirtd" in run(libvirtd, made)["msg"]
     pid_file.write_text(pid)
     assert not run(libvirtd, made)["changed"]
+
+
+def forwarding_of(libvirtd: PrivateLibvirtd) -> set[str]:
+    shown = libvirtd.run(["sysctl", "-n", "net.ipv4.ip_forward", *FORWARDING]).stdout
+    return set(shown.split())
+
+
+def test_a_network_that_passes_nothing_on_needs_no_forwarding(libvirtd: PrivateLibvirtd, made: dict[str, Any]) -> None:
+    made.update(forward="isolated", restart="allowed")
+    run(libvirtd, made)
+    libvirtd.run(["sysctl", "-qw", "net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0"])
+    assert not run(libvirtd, made)["changed"]
+    assert forwarding_of(libvirtd) == {"0"}
+
+    # Only for the families that it has; and the host's IPv6 routes do not go for it.
+    made.update(forward="route")
+    assert "start nometal-demo" in run(libvirtd, made)["steps"]
+    libvirtd.run(["sysctl", "-qw", "net.ipv6.conf.all.forwarding=0"])
+    learnt = "ip link add ra type bridge; ip link set ra up; ip -6 route add fd00:99::/64 dev ra proto ra"
+    libvirtd.run(["sh", "-ec", f"{learnt}; sysctl -qw net.ipv6.conf.ra.accept_ra=1"])
+    assert "routes from router advertisements on ra and would lose them" in run(libvirtd, made)["msg"]
+    libvirtd.run(["sysctl", "-qw", "net.ipv6.conf.ra.accept_ra=2"])
+    assert run(libvirtd, made)["steps"] == ["forward packets of nometal-demo"]
+    libvirtd.run(["ip", "link", "delete", "ra"])
 
 
 def test_its_rules_are_back_in_the_packet_filter_whoever_has_flushed_it(

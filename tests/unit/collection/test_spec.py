@@ -15,8 +15,8 @@ from support.checkout import ROOT, run_playbook
 SHIPPED = ROOT / "inventory" / "rehearsal"
 
 
-def refused(inventory: Path, **variables: Any) -> str:
-    run = run_playbook("spec", inventory, "-e", json.dumps(variables))
+def refused(inventory: Path, playbook: str = "spec", **variables: Any) -> str:
+    run = run_playbook(playbook, inventory, "-e", json.dumps(variables))
     assert run.returncode != 0
     assert "Traceback" not in run.stdout
     return run.stdout
@@ -43,8 +43,23 @@ def test_a_template_that_cannot_be_filled_in() -> None:
     assert "no_such_variable" in said
 
 
-def test_an_inventory_that_does_not_exist_is_named() -> None:
-    assert "inventory/nope does not exist" in refused(Path("inventory/nope"))
+BY_NAME = {"teardown_lab": "demo"}
+
+
+@pytest.mark.parametrize(
+    ("playbook", "given"),
+    [("spec", {}), ("site", {}), ("doctor", {}), ("labs", {}), ("teardown", {}), ("teardown", BY_NAME)],
+)
+def test_an_inventory_that_does_not_exist_is_named(playbook: str, given: dict[str, str]) -> None:
+    assert "inventory/nope does not exist" in refused(Path("inventory/nope"), playbook, **given)
+
+
+@pytest.mark.parametrize(("playbook", "given"), [("labs", {}), ("teardown", BY_NAME)])
+def test_an_inventory_without_hosts_is_named(playbook: str, given: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {one: }}\n", encoding="utf-8")
+    said = refused(tmp_path, playbook, **given)
+    assert "no host in the group hypervisors" in said
+    assert f"It is {tmp_path}" in said
 
 
 def test_an_inventory_without_a_lab_is_named(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("bridges", bridged(networks.Link("demo-m", True, ("vnet0",))), REHEARSAL, "ok", "this lab's"),
     (
         "bridges",
-        bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"), ("vnet1",))),
+        bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"), ("vnet1",), joined=True)),
         REHEARSAL,
         "ok",
         "this lab's",
@@ -324,8 +324,38 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         "ok",
         "baremetal shares the LAN of eth1",
     ),
-    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",), (), True)), REHEARSAL, "warning", "others (eth1)"),
-    ("bridges", bridged(networks.Link("baremetal", True, ("tap0",), ("tap0",))), REHEARSAL, "warning", "VMs of others"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("eth1",), (), True)), REHEARSAL, "blocker", "others (eth1)"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("eth1",), (), True)),
+        SHARING,
+        "ok",
+        "shares the LAN of eth1",
+    ),
+    # By a veth, something of this host is plugged into the lab's own bridge on purpose.
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("veth7",), (), True, ("veth7",))),
+        REHEARSAL,
+        "warning",
+        "links of others (veth7)",
+    ),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("veth7",), (), False, ("veth7",))),
+        REHEARSAL,
+        "blocker",
+        "ports of others (veth7)",
+    ),
+    ("bridges", bridged(networks.Link("baremetal", True, ("tap0",), ("tap0",))), REHEARSAL, "blocker", "VMs of others"),
+    ("bridges", bridged(networks.Link("baremetal", True, ("tap0",), ("tap0",))), SHARING, "ok", "shares the LAN"),
+    (
+        "bridges",
+        bridged(networks.Link("baremetal", True, ("vnet0",), ("vnet0",), joined=True)),
+        REHEARSAL,
+        "ok",
+        "this lab's",
+    ),
     # The topology was veth, and is to be direct; and the other way round.
     (
         "bridges",

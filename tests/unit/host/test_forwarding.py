@@ -111,6 +111,21 @@ def test_it_is_put_back_unless_something_new_needs_it(host: Host, tmp_path: Path
     assert not host_forwarding.restore(host, memory, check_mode=False)["changed"]
 
 
+def test_what_was_switched_off_beside_a_lab_is_off_again_after_it(host: Host, tmp_path: Path) -> None:
+    """A run has it switched on again for its network, and notes before that what the administrator wants."""
+    memory, network = HostMemory(tmp_path / "host.json"), "run/libvirt/network/nometal-demo.xml"
+    host.switch(IPV4, "1")
+    host.switch(IPV6, "1")
+    assert not host_forwarding.note(host, memory, check_mode=False)["changed"]
+    put(host, network, NETWORK.format("<forward mode='nat'/>"))
+    host.switch(IPV4, "0")
+    assert host_forwarding.note(host, memory, check_mode=False)["steps"] == [f"note {IPV4}=0"]
+    host.switch(IPV4, "1")
+    (host.root / network).unlink()
+    assert host_forwarding.restore(host, memory, check_mode=False)["steps"] == [f"set {IPV4} to 0"]
+    assert (host.value(IPV4), host.value(IPV6)) == ("0", "1")
+
+
 def test_a_kernel_without_ipv6(host: Host, tmp_path: Path) -> None:
     (host.root / "proc/sys" / IPV6).unlink()
     memory = HostMemory(tmp_path / "host.json")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import registration, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._host import files, registration, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.modules import directory_removal
 
@@ -74,6 +74,25 @@ def test_directories_in_it_go_when_they_are_empty(tmp_path: Path) -> None:
     tree(home, "labs/mine")
     assert not removed(home, known)["changed"]
     assert not removed(tmp_path / "none", known)["changed"]
+
+
+def test_directories_may_be_patterns_and_keep_what_others_have_in_them(tmp_path: Path) -> None:
+    tree(tmp_path, "release-1/lib/file", "release-2/lib/file", "release-2/theirs", "release-notes/theirs")
+    known = ["release-[0-9]/lib", "release-[0-9]/record"]
+    assert removal.found(tmp_path, known) == [tmp_path / "release-1", tmp_path / "release-2"]
+    kept = [f"{tmp_path}/{name} (not made by nometal.ipi)" for name in ("release-notes", "release-2/theirs")]
+    assert removal.remove_known(tmp_path, known) == kept
+    assert removal.found(tmp_path, known) == []
+    assert removal.foreign(tmp_path, known) == kept
+
+
+def test_a_directory_is_replaced_around_what_others_have_in_it(tmp_path: Path) -> None:
+    tree(tmp_path, "new/auth/ours", "new/manifests/ours", "old/auth/theirs", "old/theirs")
+    files.replace_directory(tmp_path / "new", tmp_path / "old")
+    there = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert there == ["old/auth/ours", "old/auth/theirs", "old/manifests/ours", "old/theirs"]
+    files.replace_directory(tmp_path / "old", tmp_path / "new")
+    assert not (tmp_path / "old").exists()
 
 
 def test_the_role_and_the_modules_know_the_same_files_of_a_lab() -> None:

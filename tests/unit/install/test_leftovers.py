@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import blank, boot_override, infra, leftovers, place
 from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import Traces
 from ansible_collections.nometal.ipi.plugins.module_utils._install.infra import Claim, Named
@@ -51,30 +50,29 @@ def test_the_part_of_the_infra_id_that_is_not_random(cluster: str, base: str) ->
         (LONG[0], f"{SHARED}-x7k2p-bootstrap", True),
     ],
 )
-def test_without_notes_the_name_tells(cluster: str, name: str, own: bool) -> None:
-    assert list(Claim(cluster).ours([Named(name)])) == ([name] if own else [])
+def test_without_notes_the_name_and_the_bridge_tell(cluster: str, name: str, own: bool) -> None:
+    claim, bridges = Claim(cluster, frozenset({"baremetal"})), frozenset({"baremetal", "prov"})
+    assert claim.ours([Named(name, bridges)]) == ([name] if own else [])
+    assert claim.unproven([Named(name)]) == ([name] if own else [])
 
 
-def claims(found: list[Named], **others: Any) -> list[str]:
-    return list(Claim(LONG[0], **others).ours(found))
-
-
-def test_clusters_of_the_same_first_letters_are_told_apart_by_bridges() -> None:
+def test_clusters_of_the_same_first_letters_are_told_apart_by_bridges_and_notes() -> None:
     mine, theirs = f"{SHARED}-aaaaa-bootstrap", f"{SHARED}-bbbbb-bootstrap"
     found = [Named(mine, frozenset({"baremetal", "prov"})), Named(theirs, frozenset({"other"})), Named("x")]
-    assert claims(found, bridges=frozenset({"baremetal"}), rivals=(LONG[1],)) == [mine]
-    assert claims(found, bridges=frozenset({"third"}), rivals=(LONG[1],)) == []
-    assert claims(found, others=frozenset({theirs})) == [mine]
-    assert claims([Named(mine)], bridges=frozenset({"baremetal"})) == [mine]
+    claim = Claim(LONG[0], bridges=frozenset({"baremetal"}))
+    assert (claim.ours(found), claim.unproven(found)) == ([mine], [])
+    assert Claim(LONG[0], bridges=frozenset({"third"})).ours(found) == []
+    assert Claim(LONG[0], others=frozenset({theirs})).unproven(found) == [mine]
 
 
 @pytest.mark.parametrize(
     ("plugged", "bridges"), [(None, {"baremetal"}), (frozenset({"baremetal"}), set()), (None, set())]
 )
-def test_what_nothing_tells_apart_is_refused(plugged: frozenset[str] | None, bridges: set[str]) -> None:
-    found = [Named(f"{SHARED}-aaaaa-bootstrap", plugged)]
-    with pytest.raises(OperatorError, match=rf"{SHARED}-aaaaa-bootstrap may be a leftover of .* or of {LONG[1]}"):
-        claims(found, bridges=frozenset(bridges), rivals=(LONG[1],))
+def test_what_nothing_proves_stays_and_is_named(plugged: frozenset[str] | None, bridges: set[str]) -> None:
+    name = f"{SHARED}-aaaaa-bootstrap"
+    claim = Claim(LONG[0], bridges=frozenset(bridges))
+    assert (claim.ours([Named(name, plugged)]), claim.unproven([Named(name, plugged)])) == ([], [name])
+    assert f"{name} (it may be a leftover of lab {LONG[0]} or of {LONG[1]}" in infra.kept(name, LONG[0], [LONG[1]])
 
 
 def test_rivals() -> None:
@@ -93,6 +91,7 @@ def test_rivals() -> None:
         ("metadata.json", {"infraID": ""}, set()),
         ("metadata.json", [], set()),
         ("metadata.json", None, set()),
+        ("../claimed.json", {"infraIDs": ["demo-x7k2p"]}, {"demo-x7k2p"}),
     ],
 )
 def test_infra_ids_are_read_where_the_installer_notes_them(

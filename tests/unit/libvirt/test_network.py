@@ -62,8 +62,14 @@ LEASE = Lease("192.168.126.20", OTHER_MAC)
 SMALLER = replace(DEFINITION, mtu=1400)
 WITHOUT_HOSTS = replace(DEFINITION, hosts=())
 RESTART = ["destroy", "start", "reconnect ports of"]
-BROKEN = Health("down", missing_addresses=("192.168.126.1/24",), dnsmasq=False, lost_rules=("nat LIBVIRT_PRT",))
-MENDING = ["restore packet filter rules of", "bring up", "add address", "start dnsmasq of"]
+BROKEN = Health(
+    "down",
+    missing_addresses=("192.168.126.1/24",),
+    dnsmasq=False,
+    lost_rules=("nat LIBVIRT_PRT",),
+    not_forwarding=("net/ipv4/ip_forward",),
+)
+MENDING = ["restore packet filter rules of", "forward packets of", "bring up", "add address", "start dnsmasq of"]
 
 
 @pytest.mark.parametrize(

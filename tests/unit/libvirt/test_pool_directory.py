@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users, volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import MARK, PoolDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import made_by
 
 UUID = "0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70"
 
@@ -118,3 +123,45 @@ def test_the_word_of_another_pool_or_of_nothing_does_not_count(tmp_path: Path) -
         assert pool.note is None
     assert pool.remove(is_ours) != []
     assert pool.path.is_dir()
+
+
+def test_a_mount_whose_server_is_gone_is_named_and_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever asks for its kind fails, or waits for ever."""
+    pool = PoolDirectory(str(tmp_path / "demo"), "nometal-demo", UUID)
+    pool.make()
+    volume_marks.note_made_for(str(made_file(pool.path / "disk")), "demo 4f6e70")
+    stale = pool.path / "stale"
+    stale.mkdir()
+    monkeypatch.setattr(removal, "mount_points", lambda: {str(stale)})
+    leave(monkeypatch, stale)
+
+    kept = [f"{stale} (a mount point, with what lies under it)"]
+    assert disk_users.files_in(str(pool.path)) == [pool.path / MARK, pool.path / "disk"]
+    assert pool.stays(made_by("demo")) == kept
+    assert pool.remove(made_by("demo")) == kept
+    assert list(pool.path.iterdir()) == [stale]
+    assert removal.remove_tree(pool.path) == kept
+
+
+def made_file(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+def leave(monkeypatch: pytest.MonkeyPatch, mounted: Path) -> None:
+    """As an NFS mount does when its server has gone: no question about it is answered."""
+
+    def limited(target: Any, name: str) -> None:
+        real = getattr(target, name)
+
+        def call(path: Any, *arguments: Any, **options: Any) -> Any:
+            if Path(str(path)).name == mounted.name:
+                raise OSError(errno.ESTALE, "Stale file handle", str(path))
+            return real(path, *arguments, **options)
+
+        monkeypatch.setattr(target, name, call)
+
+    for name in ("stat", "lstat"):
+        limited(Path, name)
+    for name in ("open", "getxattr"):
+        limited(os, name)

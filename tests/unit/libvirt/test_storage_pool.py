@@ -93,6 +93,18 @@ def test_a_pool_of_the_same_name_is_not_ours_without_our_uuid(connection: Any, t
     assert StoragePoolPort(connection, POOL).read() is None
 
 
+def test_all_that_stands_in_the_way_is_refused_at_once(connection: Any) -> None:
+    connection.storagePoolDefineXML(
+        f"<pool type='dir'><name>{POOL.name}</name><target><path>/srv/theirs</path></target></pool>"
+    )
+    with pytest.raises(OperatorError) as refused:
+        StoragePoolPort(connection, replace(POOL, path="/etc/passwd")).refuse_conflicts()
+    said = str(refused.value).splitlines()
+    assert len(said) == 3
+    for part, line in zip(("is not this lab's", "(lab_spec.storage_pool.path)", "is not an empty directory"), said):
+        assert part in line
+
+
 def test_our_pool_does_not_move(connection: Any, tmp_path: Path) -> None:
     before = replace(POOL, path=str(tmp_path / "before"))
     port = StoragePoolPort(connection, before)

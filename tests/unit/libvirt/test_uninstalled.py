@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import open_files
 from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import pool_directory, uninstalled, vm_leftovers
@@ -42,8 +43,15 @@ class Host:
         directory.mkdir(parents=True)
         given = uuid or Identity(lab).uuid_of("storage-pool")
         target = f"<target><path>{directory}</path></target>"
-        self.define("pool", f"nometal-{lab}", f"<pool><name>nometal-{lab}</name><uuid>{given}</uuid>{target}</pool>")
+        self.define(
+            "pool", f"nometal-{lab}", f"<pool type='dir'><name>nometal-{lab}</name><uuid>{given}</uuid>{target}</pool>"
+        )
         return directory
+
+    def pool_at(self, name: str, directory: Path) -> None:
+        directory.mkdir()
+        target = f"<target><path>{directory}</path></target>"
+        self.define("pool", name, f"<pool type='dir'><name>{name}</name><uuid/>{target}</pool>")
 
     def files(self) -> set[str]:
         return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
@@ -57,7 +65,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(uninstalled, "PROGRAMS", (str(tmp_path / "libvirtd"),))
     for name in ("DNSMASQ", "RUNNING_NETWORKS", "LINKS"):
         monkeypatch.setattr(uninstalled, name, tmp_path / name)
-    monkeypatch.setattr(uninstalled, "PROCESSES", tmp_path / "no processes")
+    for module in (uninstalled, open_files):
+        monkeypatch.setattr(module, "PROCESSES", tmp_path / "no processes")
     monkeypatch.setattr(vm_leftovers, "forget_logs", lambda _name: None)
     monkeypatch.setattr(vm_leftovers, "forget_nvram", lambda _name: None)
     monkeypatch.setattr(HookEntry, "remove", lambda _self: None)
@@ -100,7 +109,7 @@ def test_disks_stay_if_others_may_use_them_and_so_does_what_is_not_marked(host: 
     (disks / "demo-0.qcow2").touch()
     host.vm("demo-0", "demo")
     host.vm("mine")
-    kept = [f"{disks}/demo-0.qcow2, which another VM or a process may use"]
+    kept = [f"{disks}/demo-0.qcow2, which another VM may use"]
     assert remove("demo") == kept
     (host.root / "VM/mine.xml").unlink()
     (host.root / "VM/autostart/mine.xml").unlink()
@@ -118,12 +127,47 @@ def test_disks_stay_if_others_may_use_them_and_so_does_what_is_not_marked(host: 
     assert {"images/nometal-demo/notes.txt", "images/nometal-demo/directory/canary"} <= host.files()
 
 
+def test_a_disk_on_which_an_image_in_any_pool_is_based_stays(host: Host, tmp_path: Path) -> None:
+    """Or may be: what cannot be read counts as in use."""
+    disks, theirs = host.pool("demo"), tmp_path / "theirs"
+    image(disks / "demo-0.qcow2")
+    host.vm("demo-0", "demo")
+    host.pool_at("mine", theirs)
+    image(theirs / "overlay", backing=disks / "demo-0.qcow2")
+    by = f"{theirs}/overlay, an image in pool mine that no VM has"
+    kept = [f"{disks}/demo-0.qcow2, which is the base of {by}"]
+    assert remove("demo") == kept
+    (theirs / "overlay").write_bytes(b"QFI\xfb cut off")
+    [reason] = remove("demo")
+    assert f"{theirs}/overlay, an image in pool mine that no VM has, may be based on one of them" in reason
+    (theirs / "overlay").unlink()
+    (host.root / "pool/mine.xml").write_text("<pool")
+    [reason] = remove("demo")
+    assert f"{host.root}/pool/mine.xml, which may tell of a user, is damaged" in reason
+    (host.root / "pool/mine.xml").unlink()
+    (host.root / "pool/autostart/mine.xml").unlink()
+    image(disks / "overlay", backing=disks / "demo-0.qcow2")  # not marked, so that it stays with its base
+    assert f"{disks}/demo-0.qcow2, which is the base of {disks}/overlay" in remove("demo")[1]
+    (disks / "overlay").unlink()
+    assert remove("demo") == []
+    assert not disks.exists()
+
+
+def image(path: Path, backing: Path | None = None) -> None:
+    """The header of a qcow2 image is enough."""
+    name = os.fsencode(backing) if backing else b""
+    at = 104 if name else 0
+    head = b"QFI\xfb" + (3).to_bytes(4, "big") + at.to_bytes(8, "big") + len(name).to_bytes(4, "big")
+    path.write_bytes(head.ljust(100, b"\0") + (104).to_bytes(4, "big") + name)
+
+
 def test_one_that_runs_on_stays(host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     host.vm("demo-0", "demo")
     process = tmp_path / "proc/4711"
     (process / "fd").mkdir(parents=True)
     (process / "cmdline").write_bytes(b"/usr/bin/qemu-system-x86_64\0-name\0guest=demo-0,debug-threads=on\0")
-    monkeypatch.setattr(uninstalled, "PROCESSES", tmp_path / "proc")
+    for module in (uninstalled, open_files):
+        monkeypatch.setattr(module, "PROCESSES", tmp_path / "proc")
     disks = host.pool("demo")
     (disks / "demo-0.qcow2").touch()
     os.symlink(disks / "demo-0.qcow2", process / "fd/3")  # noqa: PTH211 - as the kernel shows it

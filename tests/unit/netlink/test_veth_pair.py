@@ -203,6 +203,20 @@ def test_what_stands_in_the_way_is_refused_and_named(links: dict[str, Link], com
         refuse_conflicts(Site(WIRING, links), foreseeing=False)
 
 
+def test_all_that_stands_in_the_way_is_refused_at_once() -> None:
+    """Each of these alone would be refused."""
+    links = {
+        **host(Link("nmn-demo", "dummy"), *cable("nmb-demo", "x", "m", "n")),
+        **host(Link("baremetal", "bridge"), Link("eth1", master="baremetal")),
+    }
+    del links["nm-demo"]
+    with pytest.raises(OperatorError) as refused:
+        refuse_conflicts(Site(WIRING, links), foreseeing=False)
+    assert [line.split(":")[0] for line in sorted(str(refused.value).splitlines())] == [
+        *("a.bridge", "a.name", "b.bridge", "b.name")
+    ]
+
+
 def test_what_is_of_another_pair_by_its_entry_is_refused_while_its_network_is_stopped() -> None:
     others = replace(WIRING, a=Plug("a", "nmn-other", "nm-demo"))
     with pytest.raises(OperatorError, match=r"^a\.name: nmn-other is an end of veth pair nmn-other\."):
@@ -216,9 +230,22 @@ def test_what_is_of_another_pair_by_its_entry_is_refused_while_its_network_is_st
 
 def test_a_lan_of_others_is_joined_only_where_it_is_to_be_shared() -> None:
     lan = host(Link("baremetal", "bridge"), Link("eth1", master="baremetal"), *cable("x", "y", "baremetal", "m"))
-    with pytest.raises(OperatorError, match=r"^b\.bridge: bridge baremetal .* has ports of others \(eth1, x\)"):
+    with pytest.raises(OperatorError, match=r"^b\.bridge: bridge baremetal has ports of others \(eth1, x\)"):
         refuse_conflicts(Site(WIRING, lan), foreseeing=False)
     refuse_conflicts(Site(replace(WIRING, shared=True), lan), foreseeing=False)
+    # Also where the bridge is the lab's own.
+    uplink = host(OURS, Link("eth1", master="baremetal"), Link("x", "veth", master="baremetal"))
+    with pytest.raises(OperatorError, match=r"^b\.bridge: bridge baremetal has ports of others \(eth1\)"):
+        refuse_conflicts(Site(WIRING, uplink), foreseeing=False)
+    refuse_conflicts(Site(replace(WIRING, shared=True), uplink), foreseeing=False)
+
+
+def test_vms_of_others_are_not_served_unless_the_lab_is_there_already() -> None:
+    links = host(Link("baremetal", "bridge"), Link("vnet0", "tun", master="baremetal"))
+    with pytest.raises(OperatorError, match=r"bridge baremetal has ports of others \(vnet0\)"):
+        refuse_conflicts(Site(WIRING, links), foreseeing=False)
+    refuse_conflicts(Site(replace(WIRING, shared=True), links), foreseeing=False)
+    refuse_conflicts(Site(WIRING, links, OUR_ENTRY), foreseeing=False)  # whose VMs may be the lab's own
 
 
 def test_no_machine_is_left_behind_on_a_former_bridge() -> None:
@@ -247,7 +274,11 @@ def test_no_machine_is_left_behind_on_a_former_bridge() -> None:
         host(OURS, *cable("nmn-demo", "x", "nm-demo", "baremetal")),  # ours with a wrong peer, which goes
         host(OURS, *cable("x", "y", "nm-demo", "nm-other"), Link("nm-other", "bridge")),
         host(OURS, Link("x", "veth", master="nm-demo", peer=None), Link("y", "veth", master="baremetal", peer=None)),
-        host(Link("baremetal", "bridge"), Link("vnet0", "tun", master="baremetal")),
+        host(
+            Link("baremetal", "bridge"),
+            Link("vnet0", "tun", master="baremetal"),
+            *cable("nmn-demo", "nmb-demo", "nm-demo", "baremetal"),
+        ),
     ],
 )
 def test_what_does_not_stand_in_the_way_is_let_be(links: dict[str, Link]) -> None:
@@ -394,6 +425,16 @@ def test_without_pyroute2_links_are_read_by_ip(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: None)
     with pytest.raises(NotThereYetError, match="Neither pyroute2 nor the program ip is installed"):
         kernel.read_links_by_ip()
+
+
+def test_a_link_in_the_way_is_foreseen_without_pyroute2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "IPRoute", None)
+    monkeypatch.setattr(kernel, "run", lambda *_command: json.dumps(IP_SHOWS))
+    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: "/usr/sbin/ip")
+    monkeypatch.setattr(module, "may_change_links", lambda: True)
+    assert set(module.links_found(foreseeing=True)) == {"lan", "mine0", "far"}
+    with pytest.raises(NotThereYetError, match="has no pyroute2"):
+        module.links_found(foreseeing=False)
 
 
 def test_where_no_links_are_seen_the_files_of_a_pair_go_all_the_same(

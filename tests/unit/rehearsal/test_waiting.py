@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from unit.rehearsal.stories import lab_of, script_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
+    causes,
     evidence,
     judge_bootstrap,
     rehearsal,
@@ -169,6 +171,28 @@ def test_last_words_are_the_consoles_last_line_and_the_load(tmp_path: Path, monk
     assert said.startswith("its console ends with `Loading kernel ...`; the host's load is ")
     assert said.endswith(" CPUs")
     assert list(consoles.of({node["name"], "bootstrap"})) == [node["name"]]
+
+
+def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evidence, "CONSOLES", tmp_path / "consoles")
+    monkeypatch.setattr(rehearsal, "LABS", tmp_path / "labs")
+    monkeypatch.setattr(evidence, "gather", lambda *_of: Mock())
+    monkeypatch.setattr(causes, "explained", lambda _lab, _found, checks: checks)
+    lab = lab_of()
+    node = lab.nodes[0]
+    for directory in (tmp_path / "consoles", tmp_path / "labs" / lab.name):
+        directory.mkdir(parents=True)
+    (tmp_path / "consoles" / f"{node['vm_name']}-console.log").write_text("Loading kernel ...\n", encoding="utf-8")
+    seen = rehearsal.Seen(lab, None, Mock(consoles=Consoles(lab)))
+    seen.picture = {"host": "here"}
+    failed = Check("boots from its medium", node["name"], FAILED, "it boots", "nothing heard in 240 s", "Look at it.")
+    other = Check("BMC answers", node["name"], FAILED, "yes", "timed out")
+    said, same = seen.explain(Story(), [failed, other])
+    assert said.seen.startswith(
+        "nothing heard in 240 s; its console ends with `Loading kernel ...`; the host's load is "
+    )
+    assert said.advice == f"Look at it. The report: {tmp_path}/labs/{lab.name}/rehearsal.html"
+    assert same == other
 
 
 def test_nodes_are_awaited_from_their_start_to_their_last_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns im
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
 from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import reverse_zones
+from ansible_collections.nometal.ipi.plugins.modules import split_dns
 from ansible_collections.nometal.ipi.plugins.modules.split_dns import lab_from
 
 if TYPE_CHECKING:
@@ -145,6 +146,20 @@ def test_domains_that_another_lab_has_are_refused() -> None:
         "126.168.192.in-addr.arpa is lab three's on this host already.",
         "one.test is lab two's on this host already.",
     ]
+
+
+def test_a_domain_of_others_and_a_resolver_that_cannot_work_are_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_server, "LABS", tmp_path)
+    monkeypatch.setattr(host_server, "RESOLV_CONF", tmp_path / "resolv.conf")
+    monkeypatch.setattr(host_server, "pid", lambda: 1)
+    (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\noptions rotate\n", encoding="utf-8")
+    (tmp_path / "two.lab").write_text("server=/one.lab.test/192.0.2.1\n", encoding="utf-8")
+    with pytest.raises(OperatorError) as refused:
+        split_dns.run(PARAMS, check_mode=True)
+    assert "one.lab.test is lab two's on this host already." in str(refused.value)
+    assert "has `options rotate`" in str(refused.value)
 
 
 def test_each_means_tells_the_domains_of_the_labs_it_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ NOT_ASKED = {
     "bmc_info": "only looks",
     "cluster_info": "only looks",
     "cluster_removal": "comes when the cluster is installed",
-    "cluster_watch": "only looks",
+    "cluster_watch": "only looks; refusals.yml looks at its patience",
     "follow": "only looks",
     "host_forwarding": "notes what is there",
     "host_doctor": "is asked before all",
@@ -36,11 +36,12 @@ NOT_ASKED = {
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",
     "router_advertisements": "refuses nothing",
-    "rehearsal": "leaves the lab as it was",
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
     ("_reconcile.py", "run"): "what is missing is installed by stage host",
+    ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
+    ("veth_pair.py", "links_found"): "what is missing is installed by stage host",
     ("cluster_removal.py", "alone"): "it refuses nothing, but yields to what it surrounds",
     ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
     ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
@@ -111,7 +112,7 @@ def refuses_in_a_real_run_only(function: ast.FunctionDef) -> bool:
     return any(
         is_about_check_mode(test) and any(map(refuses, body))
         for node in ast.walk(function)
-        for test, body in conditional_parts(node)
+        for test, body in [*conditional_parts(node), *parts_after_a_return(node)]
     )
 
 
@@ -120,6 +121,14 @@ def conditional_parts(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]
         yield node.test, node.body
     elif isinstance(node, ast.For) and isinstance(node.iter, ast.IfExp):  # for plug in [] if foreseeing else those():
         yield node.iter.test, node.body
+
+
+def parts_after_a_return(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stmt]]]:
+    """What follows `if check_mode: return`."""
+    for block in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
+        for at, statement in enumerate(block if isinstance(block, list) else []):
+            if isinstance(statement, ast.If) and any(isinstance(each, ast.Return) for each in statement.body):
+                yield statement.test, block[at + 1 :]
 
 
 def is_about_check_mode(test: ast.expr) -> bool:
