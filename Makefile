@@ -1,6 +1,6 @@
 # nometal.ipi: a lab with `make lab`, its tests with `make test`. `make help` lists the rest.
 LAB ?= inventory/rehearsal
-# Further arguments for ansible-playbook: make lab ARGS='--check --diff'
+# Further arguments for ansible-playbook: make lab ARGS='--check --diff'; or for a script of the tests.
 ARGS ?=
 PYTHON ?= python3
 # Only as an argument of make: some systems have a variable of that name in everybody's environment.
@@ -52,6 +52,14 @@ test-lint test-types test-sanity test-unit test-integration test-molecule test-e
 
 bench: $(VENV)/.test ## Measure, as ratios within one run
 	@for bench in tests/bench/bench_*.py; do PYTHONPATH=playbooks/collections $(VENV)/bin/python "$$bench" || exit 1; done
+
+.PHONY: test-faults coverage
+test-faults: $(VENV)/.test ## Plant faults in a copy, one by one, and see that tests catch them; ARGS='--part unit'
+	@$(VENV)/bin/python tests/planted_faults.py $(ARGS)
+
+OF ?= unit integration
+coverage: ## Measure the lines and branches that the tests of parts OF reach
+	@COVERAGE_OF='$(OF)' tests/run coverage
 
 .PHONY: recordings
 recordings: $(VENV)/.test ## Record anew, on a host, what tests/unit/rehearsal/test_recorded.py judges

@@ -101,6 +101,7 @@ def test_no_password_is_in_the_text_of_a_config(tmp_path: Path) -> None:
         (["ipmi"], [{**IPMI, "addresses": ["::"]}], "ipmi[0]: :: would serve the whole world"),
         (["ipmi"], [{**IPMI, "addresses": ["::1", "::1"]}], "ipmi[0]: address ::1 is there twice"),
         (["ipmi"], [{**IPMI, "password": "p" * 21}], "ipmi[0]: password must have 1 to 20 bytes, as IPMI demands"),
+        (["ipmi"], [{**IPMI, "password": "ö" * 11}], "ipmi[0]: password must have 1 to 20 bytes, as IPMI demands"),
         (["ipmi"], [{**IPMI, "username": ""}], "ipmi[0]: username must have 1 to 16 bytes, as IPMI demands"),
     ],
 )

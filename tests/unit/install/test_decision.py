@@ -79,6 +79,7 @@ CASES: dict[str, tuple[Facts, str, tuple[str, ...], str]] = {
     "it is installed": (facts("complete", exit_code=0), DONE, (), "is installed"),
     "installed, and nobody noted it": (facts("complete"), DONE, (), "is installed"),
     "installed, then the host was rebooted": (facts("complete", exit_code=0, rebooted=True), DONE, (), "is installed"),
+    "complete in the log, and yet it failed": (facts("complete", exit_code=6), RESUME, LAST, "did not initialize"),
     "success, in words that are not known": (facts("waiting", exit_code=0), RESUME, LAST, "ended"),
     "success, and the directory is gone": (
         facts("nothing", exit_code=0, has_metadata=False),
@@ -167,6 +168,11 @@ def test_each_case(case: str) -> None:
     decision = decide(known)
     assert (decision.kind, decision.commands) == (kind, commands), decision
     assert why in decision.why
+
+
+@pytest.mark.parametrize(("bootstrap", "removed"), [(RUNS, False), (OFF, True), (GONE, False)])
+def test_a_bootstrap_vm_that_is_off_is_removed_by_us(bootstrap: dict[str, Any], removed: bool) -> None:
+    assert decide(facts("bootstrapped", bootstrap, rebooted=True)).removes_bootstrap is removed
 
 
 def combinations() -> Iterator[Facts]:

@@ -230,6 +230,12 @@ def test_who_holds_the_address_of_the_api(mac: str, said: str) -> None:
     assert said in told_of
 
 
+@pytest.mark.parametrize("unknown", [{"bootstrap": Bootstrap("", "missing")}, {"nodes": []}])
+def test_who_is_a_stranger_at_the_api_is_known_only_with_all_machines_of_the_lab(unknown: dict[str, Any]) -> None:
+    host = replace(HOST, api={VIP: "timed out"}, api_macs={VIP: "52:54:00:00:00:99"})
+    assert "is held by" not in " ".join(told(Stage.API, replace(FINE, host=host, **unknown)))
+
+
 def test_a_packet_filter() -> None:
     rules = [Rule("table inet mine, chain in", "tcp dport 6180 drop"), Rule("t", "tcp dport 6183 accept")]
     assert "`tcp dport 6180 drop` in table inet mine" in " ".join(told(Stage.API, replace(FINE, rules=rules)))

@@ -60,6 +60,7 @@ def test_an_error_that_lasts_is_looked_into_before_the_state_is_suspect() -> Non
     story = story_in(Stage.CONTROL_PLANE, a=Host("inspecting", BEGAN, "inspection error: x", BEGAN + MINUTE))
     assert kinds(story, 2.9) == []
     assert kinds(story, 3.1) == [("a", "error")]
+    assert kinds(replace(story, changed=BEGAN + 10 * MINUTE), 16) == [("a", "error")], "its state follows from that"
 
 
 @pytest.mark.parametrize(

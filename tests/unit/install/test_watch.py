@@ -213,6 +213,14 @@ def test_an_installer_that_completes_without_its_runner(bench: Bench) -> None:
     assert bench.vanish()["state"] == "installed"
 
 
+def test_what_a_former_installation_has_completed_is_not_this_ones(bench: Bench) -> None:
+    bench.log("Creating infrastructure resources...", "Install complete!", ago=600)
+    bench.start()
+    bench.log("Creating infrastructure resources...")
+    bench.wait_for("installer", "makes the bootstrap VM")
+    assert bench.end(8)["state"] == "interrupted"
+
+
 def test_nothing_was_ever_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(place, "INSTALLS", tmp_path / "installs")
     monkeypatch.setattr(place, "RUNS", tmp_path / "runs")

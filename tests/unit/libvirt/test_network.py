@@ -489,6 +489,7 @@ def test_a_pool_with_routes_hands_out_the_default_route_too_unless_isolated() ->
         (("dhcp", "ranges", 0, "start"), "192.168.126.240", "goes from 192.168.126.240 to 192.168.126.239"),
         (("dhcp", "ranges", 0, "end"), "192.168.127.9", r"dhcp.ranges\[0\] has 192.168.127.9, which lies outside"),
         (("dhcp", "ranges", 0, "start"), "192.168.126.15", r"dhcp.pools\[0\] overlaps dhcp.ranges\[0\]"),
+        (("dhcp", "ranges", 0, "start"), "192.168.126.17", r"dhcp.pools\[0\] overlaps dhcp.ranges\[0\]"),
         (("dhcp", "ranges"), [PARAMS["dhcp"]["ranges"][0]] * 2, r"dhcp.ranges\[1\] overlaps dhcp.ranges\[0\]"),
         (("dhcp", "ranges", 0, "end"), "192.168.126.220", "too small for libvirt to allow 10 further leases"),
         (("dhcp", "reservations", 0, "mac"), "53:54:00:00:00:01", "is 53:54:00:00:00:01, a multicast address"),
@@ -592,7 +593,10 @@ def test_the_port_makes_and_removes_it(connection: Any, tmp_path: Path) -> None:
         if step.verb != "start":
             port.apply(step)
     assert port.read() == replace(PLAIN, live=None)
-    assert "'nometal-demo', 'nm-demo'" in (tmp_path / "hooks/nometal-demo.ports").read_text()
+    entry = tmp_path / "hooks/nometal-demo.ports"
+    assert "'nometal-demo', 'nm-demo'" in entry.read_text()
+    entry.write_text("#!/bin/sh\n")
+    assert port.read() == replace(PLAIN, live=None, hook=False), "another hook is none"
 
     gone = NetworkPort(connection, "nometal-demo", "demo", None)
     for step in plan(gone.read(), None, may_restart=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from unit.rehearsal.stories import lab_evidence, lab_of
@@ -14,14 +14,17 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import caus
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, HOST, Check
 
+if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+
 GATEWAY = "192.168.126.1"
 
 NO_ADDRESS = Check("address", "bootstrap", FAILED, "192.168.126.10 to 192.168.126.17", "none")
 SILENT_BMC = Check("BMC answers", "worker-0", FAILED, "", "bmc: 192.168.126.1 port 8000: timed out")
 
 
-def advice(check: Check, **evidence: Any) -> str:
-    lab = lab_of()
+def advice(check: Check, /, lab: Lab | None = None, **evidence: Any) -> str:
+    lab = lab or lab_of()
     [explained] = causes.explained(lab, replace(lab_evidence(lab), **evidence), [check])
     return explained.advice
 
@@ -160,6 +163,19 @@ def test_how_libvirt_started_the_vm_is_told_where_it_is_not_as_the_bmc_was_told(
     check: str, start: Start | None, told: str
 ) -> None:
     assert told in advice(Check(check, "worker-0", FAILED), starts={("worker-0", check): start})
+
+
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [
+        (["interface", "disk"], "Its console says how far it came"),
+        (["disk"], "boot order disk, although its BMC was told interface"),
+    ],
+)
+def test_who_boots_by_network_is_told_to_begin_there(order: list[str], told: str) -> None:
+    lab = lab_of(bmc={"protocol": "ipmi"}, provisioning_network={"mode": "managed", "cidr": "172.22.0.0/24"})
+    starts = {("worker-0", FROM_MEDIUM): replace(RIGHT, order=order, medium="")}
+    assert told in advice(Check(FROM_MEDIUM, "worker-0", FAILED), lab, starts=starts)
 
 
 def test_a_disk_that_libvirt_gives_read_only_is_told_from_one_that_is_so_by_itself() -> None:

@@ -80,6 +80,12 @@ SPOILT: dict[str, tuple[Callable[[Story], None], str, str, str]] = {
         "DHCP servers",
         "192.168.126.66",
     ),
+    "second server of IPv6": (
+        spoil_bootstrap("network", [{"servers4": [GATEWAY], "servers6": ["fe80::1", "fe80::66"]}]),
+        "bootstrap",
+        "DHCP servers",
+        "fe80::66",
+    ),
     "no default route": (spoil_bootstrap("routes", []), "bootstrap", "gateway", "no default route"),
     "name missing": (
         spoil_bootstrap("names", [["api.rehearsal.lab.example.test", GATEWAY, [], "no such name"]]),
