@@ -101,7 +101,6 @@ def test_what_is_not_the_labs_is_neither_changed_nor_removed(tmp_path: Path) -> 
         watch.remove(users)
 
         watch.plant(canaries.alike())
-        watch.run("rehearse", refused=True)
         said = watch.run_until_killed("teardown", draw.randrange(1, 5)) + watch.run("teardown")
         watch.is_named(said, "the teardown's report", watch.planted)
         assert not watch.harmed, "\n".join(watch.harmed)

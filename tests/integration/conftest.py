@@ -10,11 +10,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host import directori
 from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
-@pytest.fixture(autouse=True)
-def host_baseline(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True, scope="module")
+def _host_baseline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     path = tmp_path_factory.mktemp("baseline") / "host.json"
-    monkeypatch.setattr(directories, "MEMORY", HostMemory(path, path.with_name("lock")))
-    return path
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(directories, "MEMORY", HostMemory(path, path.with_name("lock")))
+        yield

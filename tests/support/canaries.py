@@ -2,7 +2,7 @@
 
 `before` has those that are there when the lab comes, `inside` those that somebody puts into what the lab has made, and
 `users` those that depend on it: the teardown refuses, naming them, until `remove` has been run. `alike` has those with
-the names of what a rehearsal would make: it is refused, and the teardown leaves them.
+the names of what a rehearsal would make, which would be refused: the teardown leaves them.
 The lab is the one that ships, named rehearsal; names that begin like its own are not its own.
 """
 

@@ -14,6 +14,7 @@ import pytest
 from support.checkout import ROOT
 
 from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._host import directories
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import software
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import MARK
 from ansible_collections.nometal.ipi.plugins.modules import bmc_software
@@ -234,11 +235,18 @@ def test_what_is_not_ours_stays(tmp_path: Path, state: str) -> None:
 def test_a_removal_that_was_killed_is_completed(tmp_path: Path) -> None:
     for left in ([MARK], []):
         path = tmp_path / "nometal/bmc"
-        path.mkdir(parents=True)
+        directories.make(path)
         for name in left:
             (path / name).touch()
         assert steps(path, state="absent") == REMOVE
         assert not path.parent.exists()
+
+
+def test_a_directory_above_that_was_there_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "nometal/bmc").mkdir(parents=True)
+    (tmp_path / "nometal/bmc" / MARK).touch()
+    assert steps(tmp_path / "nometal/bmc", state="absent") == REMOVE
+    assert list((tmp_path / "nometal").iterdir()) == []
 
 
 def test_it_goes(made: Path) -> None:

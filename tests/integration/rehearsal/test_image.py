@@ -213,5 +213,5 @@ def test_without_a_mirror_it_says_what_is_wrong(lab_host: LabHost) -> None:
     ours = rehearsal_image.arguments()
     assert run(lab_host, **ours)["steps"] == []
     assert run(lab_host, state="absent")["steps"] == ["remove images"]
-    assert not (lab_host.root / "var/cache/nometal").exists()
+    assert list((lab_host.root / "var/cache/nometal").iterdir()) == []  # it was there before, with the image
     assert run(lab_host, state="absent")["steps"] == []
