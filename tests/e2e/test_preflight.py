@@ -182,11 +182,14 @@ def test_a_host_where_nothing_is_installed_has_nothing_to_refuse(tmp_path: Path)
 def test_what_is_not_seen_without_packages_is_refused_when_they_are_there(tmp_path: Path) -> None:
     vm = next(row for row in ON_A_FRESH_HOST if row.spoil == VM)
     with lab_host.start(layer="prepared", mirror=True) as host:
+        inventory = checkout.inventory(host, tmp_path)
+        ready = run_playbook("host", inventory)  # so that nothing of libvirt has to be changed any more
+        assert ready.returncode == 0, ending(ready.stdout)
         host.run(vm.spoil)
         host.run("apt-get -qy remove python3-libvirt")
         networks = host.run("virsh net-list --all --name; ip -brief link").stdout
         assert_refused(
-            run_playbook("site", checkout.inventory(host, tmp_path)),
+            run_playbook("site", inventory),
             [vm],
             "The host was made ready, and nothing else was changed",
         )
