@@ -87,6 +87,7 @@ def service(path: Path) -> Iterator[Callable[[], str]]:
 @contextmanager
 def stuck_run(path: Path, seconds: int, **changed: Any) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}/playbooks/collections"}
+    path.parent.mkdir(parents=True, exist_ok=True)  # so that the process has nothing to note of this machine
     command = [sys.executable, "-c", STUCK, repr(parameters(path, **changed)), str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout
