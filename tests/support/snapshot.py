@@ -60,6 +60,7 @@ MADE_BY_PACKAGES = (
     *("files /etc/sgml/*", "files /etc/xml/*", "files /usr/local/share/sgml*", "files /usr/local/share/xml*"),
     *("files /etc/apparmor.d/local*", "files /usr/lib/python3*", "files /usr/share/*", "files /var/lib/*"),
     "files /usr/lib/udev/hwdb.bin",  # made by udev's own package script
+    "files /var/log/libvirt/qemu/.placeholder",
     *("libvirt nwfilter *", "libvirt network default", "files /etc/libvirt/*"),  # libvirt's packages bring them
 )
 

@@ -23,7 +23,8 @@ OTHER_FILE_SYSTEMS = ("/proc", "/sys", "/dev", "/run", "/tmp")  # noqa: S108 - n
 # But these parts of /run hold what others have configured, or what a lab may leave behind.
 RUNTIME = (
     "run/nometal/[!l]*",  # not the locks: that of a run that ended with an error stays until the next one
-    *("run/nometal-resolver", "run/nometal-resolver/*", "run/libvirt/network/*.pid"),
+    *("run/nometal-resolver", "run/nometal-resolver/*"),
+    *("run/libvirt/network/[!d]*.pid", "run/libvirt/network/d[!r]*.pid"),  # not driver.pid: that of libvirt itself
     *("run/NetworkManager/conf.d/*", "run/systemd/network/*", "run/systemd/resolved.conf.d/*", "run/firewalld/*"),
 )
 # Of directories that are left out, since what is in their files changes by itself, these names are told all the same.
