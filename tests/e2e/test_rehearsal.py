@@ -59,7 +59,10 @@ OTHERWISE_TESTED = ("BIOS, IPv6, reserved", "Redfish, UEFI, PXE, unmanaged, isol
 # What Ansible starts for an asynchronous task looks every five seconds whether that has ended.
 RUNNING = "/run/nometal/rehearsal/rehearsal"
 # The lab's own directories, and the route that the kernel gives a bridge when it first has carrier.
-ASIDE = ("files /var/lib/nometal*", "files /run/nometal*", "routes fe80::/64 dev baremetal*")
+ASIDE = (
+    *("files /var/lib/nometal*", "files /run/nometal*", "routes fe80::/64 dev baremetal*"),
+    *snapshot.LOGS_OF_NODES,
+)
 
 
 @pytest.fixture

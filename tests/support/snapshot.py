@@ -50,6 +50,8 @@ BY_THEMSELVES = {
 }
 # Lab hosts begin with the rehearsal's image, as if another lab had been there, and it goes with the last lab.
 GO_WITH_THE_LAST_LAB = ("files /var/cache/nometal", "files /var/cache/nometal/rehearsal*")
+# Of nodes that have run; they go with the nodes.
+LOGS_OF_NODES = ("files /var/log/libvirt/qemu/*-control-plane-*", "files /var/log/libvirt/qemu/*-worker-*")
 # What stays when packages stay: they, and what their installation has made.
 WITH_PACKAGES = ("packages", "package *")
 MADE_BY_PACKAGES = (

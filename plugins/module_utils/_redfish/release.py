@@ -27,7 +27,7 @@ PACKAGE = "nometal_bmc"
 PREFIX = "release-"
 DIGITS = 12
 NAME = f"{PREFIX}{'[0-9a-f]' * DIGITS}*"
-KNOWN = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg", "cache", "release.json")
+KNOWN = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg", ".gitignore", "cache", "release.json")
 """What there is in one: a virtual environment, and a record of it."""
 LAST_LINES = 15
 PYTHON_QUESTION = "import sys; print(sys.version_info >= (3, 9), flush=True); import venv, ensurepip"
