@@ -102,12 +102,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduli
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """No test may need another one that ran before, unless they share a fixture: their order is drawn."""
+    """No test may need another one that ran before, unless they share a fixture: their order is drawn.
+
+    Only what takes longest comes first, so that no core is left alone with it in the end.
+    """
     units: dict[str, list[pytest.Item]] = {}
     for item in items:
         units.setdefault(unit_of(item.nodeid), []).append(item)
     order = list(units)
     random.Random(config.getoption("--order-seed")).shuffle(order)  # noqa: S311 - no secret
+    order.sort(key=lambda unit: not any(item.get_closest_marker("long") for item in units[unit]))
     items[:] = [item for unit in order for item in units[unit]]
 
 

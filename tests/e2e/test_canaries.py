@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
+import pytest
 from support import canaries, checkout, interruption, lab_host, stranger
 from support.checkout import run_playbook
 from support.failures import CommandFailed
@@ -82,6 +83,7 @@ def errors(output: str) -> str:
     return "\n".join(line for line in output.splitlines() if line.startswith(("[ERROR]", "fatal:", "PLAY RECAP")))
 
 
+@pytest.mark.long
 def test_what_is_not_the_labs_is_neither_changed_nor_removed(tmp_path: Path) -> None:
     draw = random.Random(SEED)  # noqa: S311 - no secret
     with lab_host.start(layer="peers") as host:

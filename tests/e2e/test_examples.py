@@ -170,6 +170,7 @@ def run(host: LabHost, below: Path, plays: list[Any], *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_those_of_modules_and_filters(host: LabHost, directory: Path) -> None:
     documented = examples.of_plugins()
     assert {*ORDER} == {*documented}

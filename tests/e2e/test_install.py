@@ -75,6 +75,7 @@ def secrets_in(text: str) -> list[str]:
     return [line for line in text.splitlines() if install_lab.PLANTED in line]
 
 
+@pytest.mark.long
 def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: InstallLab) -> None:
     before = settled(host)
     lab.scenario()

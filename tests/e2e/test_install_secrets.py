@@ -331,6 +331,7 @@ def plant_canaries(host: LabHost, witness: Witness) -> None:
         canary.communicate(b"\n")
 
 
+@pytest.mark.long
 def test_secrets_stay_where_they_belong(lab: InstallLab, tmp_path: Path) -> None:
     host = lab.host
     controller = Controller(tmp_path / "controller", tmp_path / "inputs")

@@ -35,6 +35,7 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[LabHost]:
         yield host
 
 
+@pytest.mark.long
 def test_from_nothing_to_a_lab_and_back(fresh: LabHost) -> None:
     host = fresh
     before = snapshot.take(host, OPERATORS)

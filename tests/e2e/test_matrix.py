@@ -31,6 +31,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
+@pytest.mark.long
 def test_a_lab_on_a_host_as_others_have_it(host_kind: HostKind, world: World, tmp_path: Path) -> None:
     with lab_host.start(suite=host_kind.suite, layer="peers", street=world.street) as host:
         host_kind.set_up(host)

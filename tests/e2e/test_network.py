@@ -105,6 +105,7 @@ def rehearsal() -> dict[str, Any]:
     return spec
 
 
+@pytest.mark.long
 def test_machines_on_both_sides_find_what_they_need(lab: Lab) -> None:
     lab.assert_all_is_well()
     lab.assert_the_first_question_is_answered()

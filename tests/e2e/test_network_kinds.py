@@ -130,6 +130,7 @@ def test_a_lan_of_others_is_refused_or_shared_with_the_labs_own_machines_alone(h
     host.run("ip link delete office")
 
 
+@pytest.mark.long
 def test_machines_of_both_ip_versions_find_what_they_need(labs: tuple[Lab, Lab]) -> None:
     for lab in labs:
         lab.assert_all_is_well()

@@ -78,6 +78,7 @@ def host_of_lab() -> Iterator[LabHost]:
         yield started
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "nodes"),
     [

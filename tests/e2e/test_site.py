@@ -73,6 +73,7 @@ def pools_of(lab: str) -> list[str]:
     return [f"nometal-{lab}", f"nometal-{lab}-media"]
 
 
+@pytest.mark.long
 def test_a_lab_is_made_once(host: LabHost, tmp_path: Path) -> None:
     inventory = checkout.inventory(host, tmp_path)
     before = snapshot.take(host)
@@ -124,6 +125,7 @@ def only(number: int) -> Points:
 
 
 # Whether a run is killed when a task has ended, or in its middle: after one task is where the next begins.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("points", "during"),
     [
