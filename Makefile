@@ -30,8 +30,8 @@ labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its l
 teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave the host as it was
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
-# What is short runs beside each other; the rest has the machine for itself.
-PARTS = caches sanity molecule lint types unit integration e2e
+# What is short runs beside the rest, in the order given.
+PARTS = lint types unit sanity molecule caches integration e2e
 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run $(PARTS)

@@ -236,7 +236,9 @@ class HostKind:
         host.run(f"sysctl -qw net.ipv4.ip_forward={forwards}")
         if self.firewall == "firewalld" and self.neighbour == "no VM":
             # It knows a zone for the bridge that was there for a moment, until its rules are loaded again.
-            host.run("firewall-cmd --quiet --zone=libvirt --remove-interface=virbr0")
+            known = host.run("firewall-cmd --get-zone-of-interface=virbr0", check=False).stdout.strip()
+            if known:
+                host.run(f"firewall-cmd --quiet --zone={known} --remove-interface=virbr0")
 
 
 FACTORS = {
