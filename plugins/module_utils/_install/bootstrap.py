@@ -52,7 +52,7 @@ def pools(connection: Any) -> list[str]:
 
 
 def directories(names: Collection[str]) -> list[Path]:
-    """Theirs, and the one that holds them when it was made for them and nobody else has one there."""
+    """Theirs, and the one that holds them when it was made for them and has no other."""
     entries = list(_entries(POOLS))
     own = [path for path in entries if path.name in names and removal.has_known(path, _volumes(path))]
     return [*own, *([POOLS] if POOLS.is_dir() and own == entries and host_directories.is_noted(POOLS) else [])]

@@ -68,7 +68,7 @@ def is_ours(link: Link, links: Mapping[str, Link]) -> bool:
 
 def ports_of_others(bridge: str, links: Mapping[str, Link], own: Collection[str]) -> list[str]:
     """What leads from a bridge out of this host, or to who knows where. VMs' taps do not; nor do veths on a bridge of
-    ours, by which somebody has plugged something of this host into the lab."""
+    ours, by which a part of this host was plugged into the lab."""
     if bridge not in links:
         return []
     harmless = ("tun", "veth") if is_ours(links[bridge], links) else ("tun",)
