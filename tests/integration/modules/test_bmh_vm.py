@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 from pathlib import Path
@@ -585,39 +584,59 @@ def test_a_vm_is_of_the_type_that_really_runs() -> None:
         stays("it runs", lambda: made.state()[0] == libvirt.VIR_DOMAIN_RUNNING, 0.5)
 
 
+# As the module, which says when it has begun so many steps, and waits for a file before it begins another.
+STOPS = f"""
+import pathlib, runpy, sys, time
+from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_port import VmPort
+steps, file, apply = int(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1)), VmPort.apply
+def apply_some(port, step):
+    global steps
+    if steps == 0:
+        print("stopped", flush=True)
+        while not file.exists():
+            time.sleep(0.01)
+    steps -= 1
+    apply(port, step)
+VmPort.apply = apply_some
+runpy.run_module("{MODULE[-1]}", run_name="__main__")
+"""
+
+
 @pytest.mark.parametrize(("victim", "rounds"), [("module", 3), ("libvirtd", 2)])
-def test_a_run_that_was_killed_is_completed_by_the_next(libvirtd: PrivateLibvirtd, victim: str, rounds: int) -> None:
-    """Wherever it was: each round kills it a little later."""
+def test_a_run_that_was_killed_is_completed_by_the_next(
+    libvirtd: PrivateLibvirtd, tmp_path: Path, victim: str, rounds: int
+) -> None:
+    """Wherever it was: each round kills it a few steps later, while the last ones that it has begun are under way."""
     vms = [vm(number, disks=[disk(number), disk(number, 1)]) for number in range(1, 13)]
     whole = len(make(libvirtd, check_mode=True, **arguments(*vms))["steps"])
-    done: list[int] = []
     for round_ in range(rounds):
-        done.append(whole - len(interrupted(libvirtd, arguments(*vms), 0.1 * round_, victim)))
+        begun = 3 + 12 * round_
+        left = interrupted(libvirtd, arguments(*vms), begun, tmp_path / f"made-{round_}", victim)
+        assert len(left) >= whole - begun
         assert all(volume(libvirtd, f"demo-{number}-1.qcow2")["virtual-size"] == GIB for number in range(1, 13))
-        interrupted(libvirtd, {"owner": "demo", "state": "absent"}, 0.05 * round_, victim)
+        interrupted(libvirtd, {"owner": "demo", "state": "absent"}, 1 + 4 * round_, tmp_path / f"gone-{round_}", victim)
         assert "demo-" not in everything(libvirtd)
-    assert min(done) < whole
 
 
-def interrupted(libvirtd: PrivateLibvirtd, params: dict[str, Any], seconds: float, victim: str) -> list[str]:
-    """Kill it a while after the first thing was done; returns what the next run did, after which all is done."""
-    before = everything(libvirtd)
+def interrupted(libvirtd: PrivateLibvirtd, params: dict[str, Any], begun: int, go_on: Path, victim: str) -> list[str]:
+    """Kill it when it has begun so many steps; returns what the next run did, after which all is done."""
+    program = [*command(libvirtd)[: -len(MODULE)], "-c", STOPS, str(begun), str(go_on)]
     process = subprocess.Popen(
-        command(libvirtd), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdin
+    assert process.stdout
     process.stdin.write(json.dumps({"ANSIBLE_MODULE_ARGS": params}))
     process.stdin.close()
-    while process.poll() is None and everything(libvirtd) == before:
-        pass
-    time.sleep(seconds)
+    assert process.stdout.readline() == "stopped\n"
     if victim == "libvirtd":
         libvirtd.kill()
-        process.wait()
+        go_on.touch()
+        process.stdout.read()
+        assert process.wait() != 0
         libvirtd.boot()
     else:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     after = make(libvirtd, **params)
     assert not after.get("failed"), after["msg"]

@@ -51,7 +51,6 @@ BY_THEMSELVES = {
     "support/lab_trees.py": "says every few seconds how far it is",
     "support/private_libvirtd_init.py": "a program of its own, that reaps orphans until it is killed",
     "support/sandbox_watcher.py": "a program of its own",
-    "integration/modules/test_bmh_vm.py": "each round kills a run a little later than the one before",
 }
 PROGRAMS = ("bench/", "support/stand_in/")
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "sleep"}
