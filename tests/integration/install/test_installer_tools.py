@@ -92,6 +92,7 @@ def run(path: Path, source: Path | str | None = None, *, check_mode: bool = Fals
 @contextmanager
 def beside(path: Path, source: Path | str, **changed: Any) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}/playbooks/collections"}
+    path.parent.mkdir(parents=True, exist_ok=True)  # so that the process has nothing to note of this machine
     command = [sys.executable, "-c", RUN, json.dumps(parameters(path, source, **changed))]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
