@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from support import guest_image, ironic, lab_host, lab_trees, redfish_images, wheels
+from support import guest_image, ironic, kept_code, lab_host, lab_trees, redfish_images, wheels
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -48,4 +48,5 @@ def _is_made(make: Callable[[], object]) -> bool:
 
 
 if __name__ == "__main__":
+    kept_code.forget_old()
     fill()

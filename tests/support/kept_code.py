@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -49,10 +50,15 @@ def install(root: Path) -> None:
 
 
 def forget_old() -> None:
+    """What has not been made for days; modules, not used for days. Who misses some of it makes it again."""
     oldest = time.time() - DAYS * 86400
-    for path in (*(cache_dir() / "modules").glob("*"), *compiled().iterdir()):
+    for path in (cache_dir() / "modules").glob("*"):
         if path.stat().st_mtime < oldest:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True)
+    for path in compiled().iterdir():
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 @cache
@@ -70,4 +76,5 @@ def digest(content: str | bytes) -> str:
 def _modules() -> Path:
     path = cache_dir() / "modules" / digest(version("ansible-core") + digest_of("plugins"))[:12]
     path.mkdir(parents=True, exist_ok=True)
+    os.utime(path)  # in use
     return path
