@@ -11,8 +11,8 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 ARGUMENTS = {
     "hypervisors": {"type": "list", "elements": "str", "default": []},

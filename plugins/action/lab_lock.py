@@ -19,7 +19,7 @@ from ansible import context
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lab_lock import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lab_lock import (
     HELD,
     TAKEN,
     WAITING,
@@ -27,7 +27,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.lab_lock import 
     Process,
     controller_from,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import (
     boot_id,
     has_ended,
     pid_namespace,

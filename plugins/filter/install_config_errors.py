@@ -50,9 +50,9 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config import install_config
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import plain
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import plain
 
 
 def _install_config_errors(

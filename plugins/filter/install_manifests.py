@@ -51,9 +51,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install.manifests import install_manifests
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.plain import plain
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.manifests import install_manifests
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import plain
 
 
 def _install_manifests(lab: object, slow_disk: bool = False, version: str | None = None) -> dict[str, Any]:

@@ -50,8 +50,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 
 def _lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, Any]:

@@ -55,8 +55,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.info import information
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.info import information
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
 
 if TYPE_CHECKING:
     from typing import Any

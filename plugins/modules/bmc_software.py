@@ -84,11 +84,11 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.release import Recipe
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import Software, SoftwarePort, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import Software, SoftwarePort, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -343,31 +343,32 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import Fleet, destroyed, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Fleet
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import (
     names_of,
     problems_of,
     problems_of_owner,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_port import Request, VmPort
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import (
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.port import Request, VmPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import destroyed, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import (
     boot_mac,
     console_of,
     fleet_from,
     plain_uuid,
     root_device_hints,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_wanted import Problem
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import Problem
 
 TEXT = {"type": "str"}
 NEEDED = {"type": "str", "required": True}

@@ -69,15 +69,15 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._host.package_managers import MANAGERS
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packages import History, needed
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import MANAGERS
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packages import History, needed
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._host.package_managers import Apt, Dnf
+    from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import Apt, Dnf
 
 ARGUMENTS = {
     "manager": {"type": "str", "choices": ["apt", "dnf"], "required": True},

@@ -94,12 +94,13 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_evidence, run
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._install.watch import Watch
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import nodes_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +113,7 @@ ARGUMENTS = {
 
 
 def info(place: Place, nodes: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    seen = Watch(Installation(place)).glance()
+    seen = glance(Installation(place))
     return {
         "changed": False,
         "state": seen["state"],
@@ -128,7 +129,7 @@ def info(place: Place, nodes: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any
 def off(place: Place, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     """What libvirt does not tell, for whatever reason, is not known; all else is."""
     with suppress(Exception):
-        seen = diagnosis_evidence.nodes(Installation(place, nodes=nodes)) if nodes else []
+        seen = nodes_of(Installation(place, nodes=nodes)) if nodes else []
         return [node.name for node in seen if node.is_off]
     return []
 

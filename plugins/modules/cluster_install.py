@@ -188,23 +188,23 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    bundle_secrets,
-    config_secrets,
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import manifest_files
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import secrets as config_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import (
     decision,
     installation,
     job_secrets,
-    manifest_files,
     prepare,
-    program,
     situation,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.installation import Lab, Outcome
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place, place_of
-from ansible_collections.nometal.ipi.plugins.module_utils._install.prepare import Job
-from ansible_collections.nometal.ipi.plugins.module_utils._install.program import Program
-from ansible_collections.nometal.ipi.plugins.module_utils._install.situation import Wanted
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.installation import Lab, Outcome
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.prepare import Job
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.situation import Wanted
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import program
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.program import Program
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place, place_of
 
 if TYPE_CHECKING:
     from typing import Any

@@ -111,14 +111,17 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, labs, removal
-from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, tidying
-from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab, RemovalPort
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import INSTALLS, Place, place_of
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tidying import TidyingPort
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import cleanup as tidying
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.cleanup import TidyingPort
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Lab, RemovalPort
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import prepare
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place, place_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -173,11 +173,12 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._install.one_watch import TakenOver, alone
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.watch import Watch
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.one_watch import TakenOver, alone
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.watch import Watch
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
 if TYPE_CHECKING:
     from typing import Any
@@ -209,10 +210,11 @@ def installation_from(params: dict[str, Any]) -> Installation:
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     if params["patience"] <= 0:
         raise OperatorError(f"patience is {params['patience']}: must be a number above 0.")
-    watch = Watch(installation_from(params), params["patience"])
+    installation = installation_from(params)
     if check_mode:
-        return {"changed": False, **watch.glance()}
-    with alone(watch.installation.place.events.with_name("watch.lock")):
+        return {"changed": False, **glance(installation)}
+    watch = Watch(installation, params["patience"])
+    with alone(installation.place.events.with_name("watch.lock")):
         result = watch.follow()
     return {"changed": bool(watch.cycled), **result}
 

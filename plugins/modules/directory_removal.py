@@ -57,8 +57,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
 
 if TYPE_CHECKING:
     from typing import Any

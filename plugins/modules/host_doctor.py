@@ -252,11 +252,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination import examine
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import needs_from
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.table import table
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import BLOCKER, OK, WARNING, Verdict
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import examine
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table import table
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import BLOCKER, OK, WARNING, Verdict
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import needs_from
 
 POOL = {
     "name": {"type": "str", "default": ""},

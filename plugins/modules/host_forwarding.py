@@ -56,9 +56,9 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.forwarding import Host
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import Host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -52,8 +52,8 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory, Notes
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory, Notes
 
 ARGUMENTS = {
     "notes": {"type": "dict", "default": {}},

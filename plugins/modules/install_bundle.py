@@ -97,13 +97,14 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
-from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle, bundle_secrets
-from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle_pieces import Source, pieces
-from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import place_of
-from ansible_collections.nometal.ipi.plugins.module_utils._install.redact import Redactor
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import archive as bundle
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.pieces import Source, pieces
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import place_of
 
 if TYPE_CHECKING:
     from typing import Any

@@ -153,19 +153,17 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    job_secrets,
-    tools,
-    tools_kept,
-    tools_programs,
-    tools_request,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools import RemovalPort, Tools, ToolsPort
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_progress import Progress
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_request import Answer, Request
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import directory as tools
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import kept as tools_kept
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import programs as tools_programs
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import request as tools_request
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import RemovalPort, Tools, ToolsPort
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.progress import Progress
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.request import Answer, Request
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
 
 if TYPE_CHECKING:
     from typing import Any

@@ -107,12 +107,12 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import FirewallPort, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import lab_from
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import FirewallPort, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -97,8 +97,8 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lab_lock import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lab_lock import (
     Controller,
     LabLock,
     Process,
@@ -107,7 +107,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._host.lab_lock import 
     controller_from,
     described,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._host.processes import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import (
     ancestors,
     boot_id,
     has_ended,

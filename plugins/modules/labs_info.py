@@ -127,21 +127,21 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import is_lab_name
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect, missing_bindings
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.disk_users import volumes_in_use
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import made_by
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_users import (
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect, missing_bindings
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import volumes_in_use
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.media_files import is_medium
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import wirings_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_users import (
     bridges_of,
     networks_in_use,
     things_of_labs,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import wirings_of
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.media_files import is_medium
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import made_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -386,18 +386,18 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import plan
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_conflicts import Leaving, refuse_to_unplug
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port import NetworkPort, names_owned_by
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.conflicts import Leaving, refuse_to_unplug
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort, names_owned_by
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.state import plan
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.wanted import (
     network_from,
     refuse_name,
     refuse_owner,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -49,9 +49,9 @@ kept:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import is_lab_name
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.uninstalled import UninstalledLibvirt
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
+from ansible_collections.nometal.ipi.plugins.module_utils._labs.leftovers import UninstalledLibvirt
 
 
 def run(lab: str, *, check_mode: bool) -> dict[str, object]:

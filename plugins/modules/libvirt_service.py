@@ -81,19 +81,20 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import directories, labs, network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.libvirt_service.service import (
     Daemons,
     LibvirtService,
     Systemd,
     plan,
     wait_until_it_answers,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
 
 if TYPE_CHECKING:
     from typing import Any

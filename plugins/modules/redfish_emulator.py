@@ -179,22 +179,22 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import config, credentials, readiness
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.arguments import lab_from
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import EmulatorPort, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import service_of
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.undeclared import undeclared
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import config, credentials, readiness
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import EmulatorPort, desired, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import service_of
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.undeclared import undeclared
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Lab, Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
 
 MEDIA = {
     "max_bytes": {"type": "int", "default": 21474836480},

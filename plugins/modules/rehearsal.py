@@ -184,13 +184,14 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import rehearsal, table
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.stage import Places
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import table
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.session import Places
 
 if TYPE_CHECKING:
     from typing import Any

@@ -133,11 +133,11 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import Image, ImagePort, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image_recipe import Recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import Image, ImagePort, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -52,10 +52,13 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._host.router_advertisements import ListeningPort, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.router_advertisements.listening import (
+    ListeningPort,
+    plan,
+)
 
 ARGUMENTS = {
     "file": {"type": "path", "default": "/etc/sysctl.d/60-nometal.conf"},

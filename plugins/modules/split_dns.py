@@ -119,33 +119,33 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
     OperatorError,
     noting,
     operator_errors,
     refuse_all,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver import lookup
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import choose, measure
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.network_manager import NetworkManager
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.resolv_conf import ResolvConf
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.zones import domain, reverse_zones, server
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import lookup
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import choose, measure
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.network_manager import NetworkManager
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.resolv_conf import ResolvConf
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import (
     HostResolver,
     Lab,
     SplitDnsPort,
     plan,
     refuse_taken_domains,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import domain, reverse_zones, server
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.systemd_resolved import SystemdResolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import Resolution
-    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Means
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import Resolution
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import Means
 
     T = TypeVar("T")
 

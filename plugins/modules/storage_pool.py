@@ -90,17 +90,13 @@ from uuid import UUID
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
-    StoragePool,
-    StoragePoolPort,
-    made_by,
-    plan,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import StoragePoolPort, made_by
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -145,29 +145,30 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.kinds import is_lab_name
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import plugged_by_entries, wirings_of
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import (
     lacks_netlink,
     may_change_links,
     read_links,
     read_links_by_ip,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.port import VethPairPort
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import plan
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import Plug, Wiring, refuse_nonsense
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import plugged_by_entries, wirings_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Plug, Wiring
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_nonsense
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.port import VethPairPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
+    from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 
 NEEDED = ("name", "a", "b")
 PLUG = {"name": {"type": "str", "required": True}, "bridge": {"type": "str"}}

@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 NODES = 100
 ROUNDS = 30

@@ -48,7 +48,7 @@ LONG_ROLES = [{"name": f"{OURS}rehearsal"}, {"name": f"{OURS}ipi_install"}]
 FILES = {
     "requirements.txt": "roles/bmc_emulation/files/requirements.txt",
     "nometal_bmc": "roles/bmc_emulation/files/nometal_bmc",
-    "agent": "plugins/module_utils/_rehearsal/agent",
+    "agent": "plugins/module_utils/_agent",
 }
 NODE_VMS = ROOT / "roles/node_vms"
 INSTALL = {"version": CHANNEL, "source": MIRROR, "pull_secret_file": "~/pull-secret.json", "ssh_key_file": "~/key.pub"}

@@ -11,7 +11,7 @@ from support.checkout import run_playbook
 from support.failures import ending
 from unit.lab.samples import shipped
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -43,7 +43,7 @@ SOFTWARE = "/opt/nometal/bmc"
 WHERE = "import nometal_bmc; print(nometal_bmc.__path__[0])"
 CREDENTIALS = "/var/lib/nometal/bmc/rehearsal/credentials.json"
 DISK = "/var/lib/libvirt/images/nometal-rehearsal/rehearsal-worker-0-0.qcow2"
-AGENT = checkout.ROOT / "plugins/module_utils/_rehearsal/agent"
+AGENT = checkout.ROOT / "plugins/module_utils/_agent"
 # A machine on the installer's bridge that is none of the lab's.
 NEIGHBOUR = """
 ip netns add neighbour

@@ -12,7 +12,7 @@ from support.street import OUTSIDE, ROUTER
 from support.waiting import wait_until
 from support.world import a_world
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import DISPATCHER, DISPATCHER_TEXT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from support import checkout, guest
 from support.failures import ending
 from support.street import OUTSIDE, OUTSIDE_V6, house_address_v6
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from support import modules, rehearsal_image
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes, rehearsal
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.evidence import Evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.stage import Places
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.session import Places
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

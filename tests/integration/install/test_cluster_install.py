@@ -54,7 +54,7 @@ DOMAIN = f"""
 SERVER = """
 import json, os, sys, traceback
 from pathlib import Path
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, run
 from ansible_collections.nometal.ipi.plugins.modules import cluster_install
 defaults = {name: known.get("default") for name, known in cluster_install.ARGUMENTS.items()}

@@ -63,7 +63,7 @@ exec 9>"$0"; flock 9; while :; do sleep 0.1 || :; done
 # Answers what it is asked line by line: to start Python for each takes longer than anything else here.
 SERVER = """
 import json, subprocess, sys
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.modules import cluster_removal
 apply = cluster_removal.RemovalPort.apply
 class Killed(BaseException): pass

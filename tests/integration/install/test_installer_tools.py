@@ -23,15 +23,13 @@ from support.checkout import ROOT
 from support.tools_mirror import MACHINE, REPOSITORY, Mirror, Server, digest_of
 from support.waiting import PATIENCE, wait_until
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    download,
-    place,
-    tools,
-    tools_progress,
-    tools_release,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import directory as tools
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import download
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import progress as tools_progress
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
 from ansible_collections.nometal.ipi.plugins.modules import installer_tools
 
 if TYPE_CHECKING:

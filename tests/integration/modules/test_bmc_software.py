@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.checkout import ROOT
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import directories
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import software
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.software import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import software
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.modules import bmc_software
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ NEW: dict[str, Any] = {"sources": {"__init__.py": "RELEASE = 2\n", "late.py": "R
 # Installs, and is stuck where pip would run.
 STUCK = """
 import sys, time
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.release import Release
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Release
 from ansible_collections.nometal.ipi.plugins.modules import bmc_software
 Release._install_requirements = lambda *_: (print("stuck", flush=True), time.sleep(int(sys.argv[2])))
 bmc_software.run(eval(sys.argv[1]), check_mode=False)

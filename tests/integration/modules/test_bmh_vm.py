@@ -587,7 +587,7 @@ def test_a_vm_is_of_the_type_that_really_runs() -> None:
 # As the module, which says when it has begun so many steps, and waits for a file before it begins another.
 STOPS = f"""
 import pathlib, runpy, sys, time
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_port import VmPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.port import VmPort
 steps, file, apply = int(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1)), VmPort.apply
 def apply_some(port, step):
     global steps

@@ -151,7 +151,7 @@ def place() -> Iterator[Place]:
 NOTHING = {"networks": [], "bridges": [], "ports": [], "state": "present"}
 RUN = """
 import json, sys
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.modules import lab_firewall
 try:
     params = {"memory": "/run/host.json", **json.loads(sys.argv[1])}

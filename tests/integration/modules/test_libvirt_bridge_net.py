@@ -19,7 +19,7 @@ from support import guest, private_libvirtd
 from support.modules import run_beside
 from support.waiting import wait_until
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import DISPATCHER, DISPATCHER_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

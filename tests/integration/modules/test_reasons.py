@@ -24,9 +24,9 @@ except host_server.HostServerError as error:
     print(error)
 """
 INSTALLER = """
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._install import run
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 run.PYTHON = "/usr/bin/false"
 place = Place("reason")
 place.directory.mkdir(parents=True)
@@ -37,7 +37,7 @@ except OperatorError as error:
 """
 SERVICE = """
 from pathlib import Path
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._host import processes
 unit = Path("/run/systemd/system/reason.service")
 unit.write_text("[Service]\\nType=oneshot\\nExecStart=/bin/sh -c 'echo the disk is gone; exit 1'\\n")

@@ -19,7 +19,7 @@ from support.checkout import ROOT
 from support.modules import run_beside
 from support.waiting import wait_until
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,9 +58,9 @@ REMOVING += ["remove directory"]
 # The module without Ansible. Arguments: its parameters, after how many steps it is killed, and how long it waits.
 CALL = """
 import json, os, sys
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._redfish import readiness
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import EmulatorPort
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import EmulatorPort
 from ansible_collections.nometal.ipi.plugins.modules import redfish_emulator
 apply, left = EmulatorPort.apply, int(sys.argv[2])
 readiness.PATIENCE = float(sys.argv[3])

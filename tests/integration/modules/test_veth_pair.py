@@ -10,7 +10,7 @@ import pytest
 from support import private_libvirtd
 from support.modules import run_beside
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import DISPATCHER, DISPATCHER_TEXT
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import DISPATCHER, DISPATCHER_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do s
 ip link set nmb-demo netns $!
 """
 MAY_CHANGE_LINKS = """
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import may_change_links
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import may_change_links
 print(may_change_links())
 """
 

@@ -21,10 +21,12 @@ OF_A_NODE = "<vm xmlns='urn:nometal:ipi' owner='bootdemo'/>"
 OF_ANOTHER_LAB = "<rehearsal xmlns='urn:nometal:ipi' owner='another'/>"
 START = f"""
 import libvirt, pathlib
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.bootstrap_vm import BootstrapVm, Paths, start
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import bootstrap_vm
 image = pathlib.Path("/var/lib/libvirt/images/image")
 image.write_bytes(bytes(1024**2))
-start(libvirt.open("qemu:///system"), BootstrapVm(Paths("{NAME}", "bootdemo"), "qemu", False, [], []), image)
+paths = bootstrap_vm.Paths("{NAME}", "bootdemo")
+vm = bootstrap_vm.BootstrapVm(paths, "qemu", False, [], [])
+bootstrap_vm.start(libvirt.open("qemu:///system"), vm, image)
 """
 
 

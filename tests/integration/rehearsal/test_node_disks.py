@@ -18,8 +18,8 @@ VM = """<domain type='qemu'><name>demo-{name}</name><memory unit='MiB'>64</memor
 OBSTACLES = """
 import libvirt
 from pathlib import Path
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.stage import Places, Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.session import Places, Stage
 nodes = [{"name": name, "vm_name": f"demo-{name}"} for name in ("one", "two", "three")]
 lab = Lab("demo", "", "", [], {}, {}, nodes, "", False)
 print(*Stage(lab, Places(Path("/none")), libvirt.open("qemu:///system")).obstacles(), sep="\\n")

@@ -9,8 +9,8 @@ import pytest
 from support import private_libvirtd
 from support.checkout import ROOT
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import troubles
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.page import page
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import troubles
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.page import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +66,8 @@ SCENE: dict[str, Any] = {
 }
 READ = """
 import json, sys
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.picture import Scene, read
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.picture import Scene, read
 
 with connect("qemu:///system") as connection:
     print(json.dumps(read(connection, Scene(**json.load(sys.stdin)))))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import libvirt
 from support import guest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Guest
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import signs
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.consoles import Guest
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.watching import signs
 
 if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd

@@ -27,16 +27,16 @@ LETTERS = string.ascii_lowercase + string.digits
 
 
 class Assets:
-    def __init__(self, directory: Path, version: str, diary: Log) -> None:
+    def __init__(self, directory: Path, version: str, event_log: Log) -> None:
         self.directory = directory
         self.version = version
-        self._diary = diary
+        self._log = event_log
         self._path = directory / STATE
         self.state: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
 
     def load(self) -> Lab:
         """From the files that are there to be consumed, over what is remembered."""
-        self._diary.debug("Loading Install Config...")
+        self._log.debug("Loading Install Config...")
         self._take_config()
         self._take_manifests()
         return self.lab
@@ -52,10 +52,10 @@ class Assets:
         path = self.directory / "install-config.yaml"
         if not path.exists():
             return
-        config = checks.read_config(path.read_text(encoding="utf-8"), release.parse(self.version), self._diary)
+        config = checks.read_config(path.read_text(encoding="utf-8"), release.parse(self.version), self._log)
         if config != self.state.get(CONFIG, {}).get("config"):
             self.state = _new_cluster(config)
-        self._diary.info("Consuming Install Config from target directory")
+        self._log.info("Consuming Install Config from target directory")
 
     def _take_manifests(self) -> None:
         found: dict[str, str] = {}
@@ -70,7 +70,7 @@ class Assets:
         if found:
             self.state[FILES] = found
             for what in ("Openshift Manifests", "Common Manifests", "Master Machines", "Worker Machines"):
-                self._diary.info(f"Consuming {what} from target directory")
+                self._log.info(f"Consuming {what} from target directory")
 
     def consumed(self) -> None:
         """What has been read is remembered, and gone from the directory."""

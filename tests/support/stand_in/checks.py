@@ -21,7 +21,7 @@ CHECKING = (
 )
 
 
-def read_config(text: str, release: Release, diary: Log) -> dict[str, Any]:
+def read_config(text: str, release: Release, event_log: Log) -> dict[str, Any]:
     """Fails with all that is wrong with it, on one line."""
     try:
         config = documents.load(text)
@@ -33,7 +33,7 @@ def read_config(text: str, release: Release, diary: Log) -> dict[str, Any]:
     if unknown and release >= installer_rules.STRICT:
         raise _refused("failed to unmarshal install-config.yaml: error unmarshaling JSON: " + ", ".join(unknown))
     for key in unknown:
-        diary.warning(f"failed to parse first occurrence of unknown field: {key}")
+        event_log.warning(f"failed to parse first occurrence of unknown field: {key}")
     wrong = installer_rules.refused(config, release)
     if wrong:
         shown = wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]"

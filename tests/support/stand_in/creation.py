@@ -24,30 +24,30 @@ FAILED = 'failed to fetch Cluster: failed to generate asset "Cluster": failed to
 
 
 class Creation:
-    def __init__(self, options: argparse.Namespace, version: str, diary: Log) -> None:
+    def __init__(self, options: argparse.Namespace, version: str, event_log: Log) -> None:
         self._options = options
-        self._diary = diary
-        self.assets = Assets(options.dir, version, diary)
+        self._log = event_log
+        self.assets = Assets(options.dir, version, event_log)
 
     def manifests(self) -> None:
         self._load()
         self.assets.consumed()
         self.assets.write_manifests()
-        self._diary.info(f"Manifests created in: {self._options.dir}/manifests and {self._options.dir}/openshift")
+        self._log.info(f"Manifests created in: {self._options.dir}/manifests and {self._options.dir}/openshift")
 
     def ignition_configs(self) -> None:
         self._load()
         self.assets.consumed()
         self.assets.write_identity()
         self.assets.write_ignition()
-        self._diary.info(f"Ignition-Configs created in: {self._options.dir} and {self._options.dir}/auth")
+        self._log.info(f"Ignition-Configs created in: {self._options.dir} and {self._options.dir}/auth")
 
     def cluster(self) -> int:
         lab = self._load()
         self.assets.consumed()
-        self._diary.debug("Fetching Metadata...")
+        self._log.debug("Fetching Metadata...")
         self.assets.write_identity()
-        self._diary.debug("Generating Platform Provisioning Check...")
+        self._log.debug("Generating Platform Provisioning Check...")
         self._stop_at(lab, CHECK, lambda: Failed(ending.FATAL, f"{checks.CHECKING}{self._message(lab)}"))
         checks.provisioning_check(lab)
         self._infrastructure(lab)
@@ -56,7 +56,7 @@ class Creation:
     def wait_for_bootstrap(self) -> int:
         code = self._bootstrap(self.assets.lab, destroy=False)
         if not code:
-            self._diary.info("It is now safe to remove the bootstrap resources")
+            self._log.info("It is now safe to remove the bootstrap resources")
         return code
 
     def wait_for_install(self) -> int:
@@ -76,7 +76,7 @@ class Creation:
                 bootstrap.empty_pool(connection, lab)
                 bootstrap.undefine_pool(connection, lab)
         self.assets.forget()
-        self._diary.info("Uninstallation complete!")
+        self._log.info("Uninstallation complete!")
 
     def _require_metadata(self, what: str) -> None:
         if not (self._options.dir / "metadata.json").exists():
@@ -88,7 +88,7 @@ class Creation:
         return lab
 
     def _infrastructure(self, lab: Lab) -> None:
-        self._diary.info("Creating infrastructure resources...")
+        self._log.info("Creating infrastructure resources...")
         ignition, image = self._temporary_ignition(), self._cached_image(lab)
         try:
             with bootstrap.connection() as connection:
@@ -100,8 +100,8 @@ class Creation:
         cluster.start(lab, self.assets.ca, media_by_tls=self.assets.media_by_tls)
         time.sleep(scenario.read(lab.name).speed)
         if lab.terraform:
-            terraform.bootstrap_lines(self._diary)
-            terraform.control_plane(lab, self._diary)
+            terraform.bootstrap_lines(self._log)
+            terraform.control_plane(lab, self._log)
 
     def _temporary_ignition(self) -> Path:
         descriptor, name = tempfile.mkstemp(prefix="openshift-install-bootstrap-", suffix=".ign")
@@ -120,7 +120,7 @@ class Creation:
         cache.mkdir(parents=True, exist_ok=True)
         image = cache / f"rhcos-{lab.version}.x86_64.{'iso' if live else 'qcow2'}"
         if not image.exists():
-            self._diary.info(f"Obtaining RHCOS image file from 'https://rhcos.mirror.openshift.com/{image.name}'")
+            self._log.info(f"Obtaining RHCOS image file from 'https://rhcos.mirror.openshift.com/{image.name}'")
             image.write_bytes(iso.image())
         return image
 
@@ -130,12 +130,12 @@ class Creation:
             watch.for_the_api()
             watch.for_bootstrapping()
         except Stuck as stuck:
-            self._diary.error(f"Attempted to gather ClusterOperator status after installation failure: {stuck.why}")
-            self._diary.error(f"Bootstrap failed to complete: {stuck.why}")
-            self._diary.error(ending.API_IS_NOT_UP if stuck.stage == scenario.API else ending.NOT_BOOTSTRAPPED)
+            self._log.error(f"Attempted to gather ClusterOperator status after installation failure: {stuck.why}")
+            self._log.error(f"Bootstrap failed to complete: {stuck.why}")
+            self._log.error(ending.API_IS_NOT_UP if stuck.stage == scenario.API else ending.NOT_BOOTSTRAPPED)
             return ending.BOOTSTRAP
         if destroy:
-            self._diary.info("Destroying the bootstrap resources...")
+            self._log.info("Destroying the bootstrap resources...")
             self._stop_at(
                 lab, DESTROY, lambda: Failed(ending.FATAL, f"failed to destroy bootstrap: {self._message(lab)}")
             )
@@ -153,38 +153,38 @@ class Creation:
         try:
             watch.for_the_console()
         except Stuck as stuck:
-            self._diary.warning(f"Cluster does not have a console available: {stuck.why}")
+            self._log.warning(f"Cluster does not have a console available: {stuck.why}")
         self._done(lab)
         return 0
 
     def _not_installed(self, watch: Watch, stuck: Stuck) -> int:
         for name in watch.unavailable():
-            self._diary.error(f"Cluster operator {name} Available is False with Starting: it has no replica yet")
-        self._diary.error(ending.TROUBLESHOOTING)
+            self._log.error(f"Cluster operator {name} Available is False with Starting: it has no replica yet")
+        self._log.error(ending.TROUBLESHOOTING)
         if stuck.stage == OPERATORS:
-            self._diary.error(
+            self._log.error(
                 f"Error checking cluster operator Progressing status: context deadline exceeded: {stuck.why}"
             )
             return ending.OPERATORS
-        self._diary.error(f"failed to initialize the cluster: {stuck.why}")
+        self._log.error(f"failed to initialize the cluster: {stuck.why}")
         return ending.INSTALL
 
     def _done(self, lab: Lab) -> None:
         auth = self._options.dir / "auth"
-        self._diary.info("Install complete!")
+        self._log.info("Install complete!")
         how = f"    export KUBECONFIG={auth}/kubeconfig"
-        self._diary.info(f"To access the cluster as the system:admin user when using 'oc', run\n{how}")
-        self._diary.info(f"Access the OpenShift web-console here: {lab.console}")
+        self._log.info(f"To access the cluster as the system:admin user when using 'oc', run\n{how}")
+        self._log.info(f"Access the OpenShift web-console here: {lab.console}")
         if self._options.skip_password_print:
-            self._diary.info(f"Credentials omitted, if necessary verify the {auth}/kubeadmin-password file")
+            self._log.info(f"Credentials omitted, if necessary verify the {auth}/kubeadmin-password file")
         else:
-            self._diary.info(f'Login to the console with user: "kubeadmin", and password: "{self.assets.password}"')
+            self._log.info(f'Login to the console with user: "kubeadmin", and password: "{self.assets.password}"')
 
     def _watch(self, lab: Lab) -> Watch:
         kubeconfig = self._options.dir / "auth/kubeconfig"
         if not kubeconfig.exists():
             raise Failed(ending.FATAL, f"Loading kubeconfig: stat {kubeconfig}: no such file or directory")
-        return Watch(lab, Api(kubeconfig), self._diary)
+        return Watch(lab, Api(kubeconfig), self._log)
 
     def _stop_at(self, lab: Lab, stage: str, failed: Callable[[], Failed]) -> None:
         """Where nobody else could be what is waited for."""

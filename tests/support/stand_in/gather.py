@@ -13,7 +13,7 @@ from support.stand_in.ending import Failed
 from support.stand_in.log import Log
 
 
-def bootstrap(assets: Assets, diary: Log, address: str, masters: list[str]) -> None:
+def bootstrap(assets: Assets, event_log: Log, address: str, masters: list[str]) -> None:
     lab = assets.lab
     if lab.provisioning_network == "Disabled" and not (address and masters):
         missing = "master" if address else "bootstrap"
@@ -21,7 +21,7 @@ def bootstrap(assets: Assets, diary: Log, address: str, masters: list[str]) -> N
             ending.FATAL,
             f"failed to get bootstrap and control plane host addresses: must provide {missing} host address",
         )
-    diary.info("Pulling debug logs from the bootstrap machine")
+    event_log.info("Pulling debug logs from the bootstrap machine")
     with vm.connection() as connection:
         if not vm.is_running(connection, lab):
             why = f"dial tcp {address or lab.api_vips[0]}:22: connect: no route to host"
@@ -40,4 +40,4 @@ def bootstrap(assets: Assets, diary: Log, address: str, masters: list[str]) -> N
             entry = tarfile.TarInfo(f"{name}/{file}")
             entry.size = len(text.encode())
             bundle.addfile(entry, io.BytesIO(text.encode()))
-    diary.info(f'Bootstrap gather logs captured here "{path}"')
+    event_log.info(f'Bootstrap gather logs captured here "{path}"')

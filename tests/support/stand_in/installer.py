@@ -28,36 +28,36 @@ def main(version: str, program: str) -> int:
             f"release image {release.image(version)}\nrelease architecture amd64\n"
         )
         return 0
-    diary = Log(options.dir, options.log_level)
-    return _run(options, version, diary)
+    event_log = Log(options.dir, options.log_level)
+    return _run(options, version, event_log)
 
 
-def _run(options: argparse.Namespace, version: str, diary: Log) -> int:
+def _run(options: argparse.Namespace, version: str, event_log: Log) -> int:
     signal.signal(signal.SIGINT, _interrupt)
-    diary.debug(f"OpenShift Installer {version}")
-    diary.debug(f"Built from commit {release.digest(version)[7:47]}")
+    event_log.debug(f"OpenShift Installer {version}")
+    event_log.debug(f"Built from commit {release.digest(version)[7:47]}")
     started = time.monotonic()
     try:
-        code = _command(options, Creation(options, version, diary), diary)
+        code = _command(options, Creation(options, version, event_log), event_log)
         if not code and options.command in (
             "create cluster",
             "wait-for install-complete",
             "wait-for bootstrap-complete",
         ):
-            diary.info(f"Time elapsed: {time.monotonic() - started:.0f}s")
+            event_log.info(f"Time elapsed: {time.monotonic() - started:.0f}s")
     except Failed as failed:
-        diary.fatal(str(failed))
+        event_log.fatal(str(failed))
         return failed.code
     except Interrupted:
-        diary.warning("Received interrupt signal")
+        event_log.warning("Received interrupt signal")
         return ending.INTERRUPTED
     except libvirt.libvirtError as error:
-        diary.fatal(f"failed to fetch Cluster: {error}")
+        event_log.fatal(f"failed to fetch Cluster: {error}")
         return ending.FATAL
     return code
 
 
-def _command(options: argparse.Namespace, creation: Creation, diary: Log) -> int:
+def _command(options: argparse.Namespace, creation: Creation, event_log: Log) -> int:
     commands: dict[str, Callable[[], int | None]] = {
         "create manifests": creation.manifests,
         "create ignition-configs": creation.ignition_configs,
@@ -66,7 +66,7 @@ def _command(options: argparse.Namespace, creation: Creation, diary: Log) -> int
         "wait-for install-complete": creation.wait_for_install,
         "destroy bootstrap": creation.destroy_bootstrap,
         "destroy cluster": creation.destroy_cluster,
-        "gather bootstrap": lambda: gather.bootstrap(creation.assets, diary, options.bootstrap, options.master),
+        "gather bootstrap": lambda: gather.bootstrap(creation.assets, event_log, options.bootstrap, options.master),
     }
     return commands[options.command]() or 0
 

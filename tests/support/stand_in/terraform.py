@@ -21,34 +21,34 @@ FAILED = (
 STEPS, SECONDS = 900, 120
 
 
-def bootstrap_lines(diary: Log) -> None:
+def bootstrap_lines(event_log: Log) -> None:
     for what in ("libvirt_pool.bootstrap", "libvirt_volume.bootstrap", "libvirt_ignition.bootstrap"):
-        diary.debug(f"module.bootstrap.{what}: Creating...")
-        diary.debug(f"module.bootstrap.{what}: Creation complete after 0s")
-    diary.debug("module.bootstrap.libvirt_domain.bootstrap: Creating...")
-    diary.debug("module.bootstrap.libvirt_domain.bootstrap: Creation complete after 1s")
+        event_log.debug(f"module.bootstrap.{what}: Creating...")
+        event_log.debug(f"module.bootstrap.{what}: Creation complete after 0s")
+    event_log.debug("module.bootstrap.libvirt_domain.bootstrap: Creating...")
+    event_log.debug("module.bootstrap.libvirt_domain.bootstrap: Creation complete after 1s")
 
 
-def control_plane(lab: Lab, diary: Log) -> None:
+def control_plane(lab: Lab, event_log: Log) -> None:
     """Ends with this process, and leaves hosts where they are then."""
-    _bring_to(AVAILABLE, "ironic_node_v1.openshift-master-host", "", lab, diary)
-    _bring_to(PROVISIONED, "ironic_deployment.openshift-master-deployment", "/active", lab, diary)
+    _bring_to(AVAILABLE, "ironic_node_v1.openshift-master-host", "", lab, event_log)
+    _bring_to(PROVISIONED, "ironic_deployment.openshift-master-deployment", "/active", lab, event_log)
 
 
-def _bring_to(state: str, what: str, verb: str, lab: Lab, diary: Log) -> None:
+def _bring_to(state: str, what: str, verb: str, lab: Lab, event_log: Log) -> None:
     started, names = time.monotonic(), [str(host["name"]) for host in lab.hosts("master", "arbiter")]
     for number, name in enumerate(names):
-        diary.debug(f"module.masters.{what}[{number}]: Creating...")
+        event_log.debug(f"module.masters.{what}[{number}]: Creating...")
         _ironic(lab, "POST", f"/v1/nodes/{name}{verb}")
     left = dict(enumerate(names))
     while left:
         states, passed = _ironic(lab, "GET", "/v1/nodes"), time.monotonic() - started
         for number in [number for number, name in left.items() if states[name] == state]:
-            diary.debug(
+            event_log.debug(
                 f"module.masters.{what}[{number}]: Creation complete after {passed:.0f}s [id={left.pop(number)}]"
             )
         for number in left:
-            diary.debug(f"module.masters.{what}[{number}]: Still creating... [{passed:.0f}s elapsed]")
+            event_log.debug(f"module.masters.{what}[{number}]: Still creating... [{passed:.0f}s elapsed]")
         _give_up(lab, what, min(left, default=0), passed)
         time.sleep(max(scenario.read(lab.name).speed, 0.05))
 

@@ -25,50 +25,50 @@ Condition = Callable[[], bool]
 class Watch:
     lab: Lab
     api: Api
-    diary: Log
+    event_log: Log
     _said: dict[str, Any] = field(default_factory=dict)
     _why: str = ""
     _changed: float = 0
 
     def for_the_api(self) -> None:
-        self.diary.info(f"Waiting up to 20m0s (until {_at(20)}) for the Kubernetes API at {self.api.server}...")
+        self.event_log.info(f"Waiting up to 20m0s (until {_at(20)}) for the Kubernetes API at {self.api.server}...")
         self.until(API, 20, self._api_answers)
-        self.diary.info(f"API v{release.kubernetes(self.lab.version)} up")
+        self.event_log.info(f"API v{release.kubernetes(self.lab.version)} up")
 
     def for_bootstrapping(self) -> None:
-        self.diary.info(f"Waiting up to 1h0m0s (until {_at(60)}) for bootstrapping to complete...")
+        self.event_log.info(f"Waiting up to 1h0m0s (until {_at(60)}) for bootstrapping to complete...")
         if not self.lab.terraform:
             self.until(BOOTSTRAP, 60, lambda: bool(self._hosts()))
-            self.diary.info("  Waiting for baremetal control plane to provision...")
+            self.event_log.info("  Waiting for baremetal control plane to provision...")
             self.until(CONTROL_PLANE, 60, self._control_plane_is_provisioned)
-            self.diary.info("  Baremetal control plane finished provisioning.")
+            self.event_log.info("  Baremetal control plane finished provisioning.")
         self.until(
             BOOTSTRAP if self.lab.terraform else ETCD, 60, lambda: self._read("configmaps", "bootstrap") is not None
         )
-        self.diary.debug("Bootstrap status: complete")
+        self.event_log.debug("Bootstrap status: complete")
         if self.lab.release >= release.ETCD_IS_WAITED_FOR:
-            self.diary.info("Waiting for the bootstrap etcd member to be removed...")
+            self.event_log.info("Waiting for the bootstrap etcd member to be removed...")
             self.until(ETCD, 5, self._etcd_member_is_removed)
-            self.diary.info("Bootstrap etcd member has been removed")
+            self.event_log.info("Bootstrap etcd member has been removed")
 
     def for_initialization(self) -> None:
         where = f"{self.api.server} to initialize..."
-        self.diary.info(f"Waiting up to 1h0m0s (until {_at(60)}) for the cluster at {where}")
+        self.event_log.info(f"Waiting up to 1h0m0s (until {_at(60)}) for the cluster at {where}")
         self.until(INITIALIZE, 60, self._is_initialized)
-        self.diary.debug("Cluster is initialized")
+        self.event_log.debug("Cluster is initialized")
 
     def for_operators(self) -> None:
-        self.diary.info(
+        self.event_log.info(
             f"Waiting up to 30m0s (until {_at(30)}) to ensure each cluster operator has finished progressing..."
         )
         self.until(OPERATORS, 30, self._operators_are_stable)
-        self.diary.info("All cluster operators have completed progressing")
+        self.event_log.info("All cluster operators have completed progressing")
 
     def for_the_console(self) -> None:
-        self.diary.info("Checking to see if there is a route at openshift-console/console...")
+        self.event_log.info("Checking to see if there is a route at openshift-console/console...")
         self.until(CONSOLE, 10, lambda: self._read("routes", "console") is not None)
-        self.diary.debug("Route found in openshift-console namespace: console")
-        self.diary.debug("OpenShift console route is admitted")
+        self.event_log.debug("Route found in openshift-console namespace: console")
+        self.event_log.debug("OpenShift console route is admitted")
 
     def until(self, stage: str, minutes: int, met: Condition) -> None:
         """Fails when the scenario wants it, or when time is up."""
@@ -88,7 +88,7 @@ class Watch:
     def _api_answers(self) -> bool:
         found = self._get("/version")
         if found is None:
-            self._say("API", f"Still waiting for the Kubernetes API: {self._why}", self.diary.debug)
+            self._say("API", f"Still waiting for the Kubernetes API: {self._why}", self.event_log.debug)
         return found is not None
 
     def _hosts(self) -> dict[str, Any]:
@@ -100,10 +100,10 @@ class Watch:
         hosts = self._hosts()
         for name, status in hosts.items():
             state = status["provisioning"]["state"]
-            self._say(name, f"  baremetalhost: {name}: {state}", self.diary.info)
+            self._say(name, f"  baremetalhost: {name}: {state}", self.event_log.info)
             if status["errorType"]:
                 self._why = f"{name}: {status['errorType']}: {status['errorMessage']}"
-                self._say(f"{name}'s error", f"  baremetalhost: {self._why}", self.diary.warning)
+                self._say(f"{name}'s error", f"  baremetalhost: {self._why}", self.event_log.warning)
         states = [status["provisioning"]["state"] for status in hosts.values()]
         return len(states) == len(self.lab.hosts("master")) and set(states) == {PROVISIONED}
 
@@ -118,7 +118,7 @@ class Watch:
         progress = next(item for item in version["status"]["conditions"] if item["type"] == "Progressing")
         if progress["status"] == "True":
             self._why = progress["message"]
-            self._say("progress", f"Still waiting for the cluster to initialize: {self._why}", self.diary.debug)
+            self._say("progress", f"Still waiting for the cluster to initialize: {self._why}", self.event_log.debug)
         return _is(version, "Available")
 
     def _operators_are_stable(self) -> bool:
@@ -127,7 +127,7 @@ class Watch:
         self._why = ", ".join(moving)
         if moving:
             self._say(
-                "operators", f"These cluster operators have not finished progressing: {self._why}", self.diary.debug
+                "operators", f"These cluster operators have not finished progressing: {self._why}", self.event_log.debug
             )
         return bool(operators) and not moving
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, secret_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
     OperatorError,
     names_its_path,
     operator_errors,
     words_of,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import secret_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
 
 MODULES = Path(__file__).parents[3] / "plugins" / "modules"
 # They run on the controller; or fail with words of their own only.

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor import compute
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination import EXAMINATIONS, Examination
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Needs
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.table import WIDTH, table
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import compute
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import EXAMINATIONS, Examination
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table import WIDTH, table
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "doctor.md"
 

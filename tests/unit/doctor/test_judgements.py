@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor import (
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import (
     compute,
     daemon,
     environment,
     firewall,
     kvm,
     labs,
-    libvirt_files,
     networks,
-    ports,
     resolver,
     storage,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.examination import EXAMINATIONS
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import GIB
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.libvirt_files import LibvirtNetwork, LibvirtObject
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs, Network, Port
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
-from ansible_collections.nometal.ipi.plugins.module_utils._host.routes import Route
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import EXAMINATIONS
+from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import Claim
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs, Network, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.libvirt_files import LibvirtNetwork, LibvirtObject
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import Holder, Taken
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import Route
 
 JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
 
@@ -67,7 +67,7 @@ DROPPING = Rule("table ip filter, chain FORWARD", "policy drop", "forward")
 OLD = Rule("table legacy filter, chain INPUT", "policy DROP", "input")
 EARLY = Rule("table inet raw, chain early", "policy drop", "prerouting")
 SHARING = dataclasses.replace(REHEARSAL, shared_bridges=("baremetal",))
-FORMER_DNSMASQ = (ports.Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/baremetal.conf"),)
+FORMER_DNSMASQ = (Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/baremetal.conf"),)
 FORMER = dataclasses.replace(OWN_NETWORK, name="baremetal", bridge="baremetal")
 INSTALL = dataclasses.replace(REHEARSAL, install=True, memory_mib=48 * 1024, vcpus=12, disk_bytes=360 * GIB)
 PREPARED = dataclasses.replace(REHEARSAL, prepared=True)
@@ -110,8 +110,8 @@ def beside(*theirs: Claim, own: tuple[Claim, ...] = (MEDIA, DISKS), pool: str = 
     return labs.Labs(own, (("other", theirs),) if theirs else (), pools)
 
 
-def listening(marks: str = "/usr/bin/web", name: str = "web") -> tuple[ports.Taken, ...]:
-    return (ports.Taken(BMC, (ports.Holder(name, 7, marks),)),)
+def listening(marks: str = "/usr/bin/web", name: str = "web") -> tuple[Taken, ...]:
+    return (Taken(BMC, (Holder(name, 7, marks),)),)
 
 
 def listing(interfaces: daemon.Interfaces) -> daemon.Daemon:
@@ -385,11 +385,11 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("bridges", bridged(networks_=(other(bridge="baremetal"),)), REHEARSAL, "blocker", "libvirt network other's"),
     ("ports", (), REHEARSAL, "ok", "1 asked for"),
     ("ports", listening(), REHEARSAL, "blocker", "192.168.126.1:8000/tcp by web (pid 7)"),
-    ("ports", (ports.Taken(BMC, ()),), REHEARSAL, "blocker", "cannot be seen"),
+    ("ports", (Taken(BMC, ()),), REHEARSAL, "blocker", "cannot be seen"),
     ("ports", listening("0::/system.slice/nometal-bmc@demo.service"), REHEARSAL, "ok", "this lab's"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo.conf"), REHEARSAL, "ok", "this lab's"),
-    ("ports", (ports.Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "this lab's"),
-    ("ports", (ports.Taken(BMC, FORMER_DNSMASQ),), REHEARSAL, "blocker", "in use"),
+    ("ports", (Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "this lab's"),
+    ("ports", (Taken(BMC, FORMER_DNSMASQ),), REHEARSAL, "blocker", "in use"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo2.conf"), REHEARSAL, "blocker", "in use"),
     ("packet_filter", firewall.PacketFilter(), REHEARSAL, "ok", "no rules"),
     ("packet_filter", firewall.PacketFilter((ACCEPTING,)), REHEARSAL, "ok", "nothing refuses"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Needs, needs_from
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, needs_from
 
 PARAMS: dict[str, Any] = {
     "name": "demo",

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from unit.lab.samples import model_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor import labs, libvirt_files
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.host import (
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import (
     UnmeasurableError,
     nearest_existing,
     within,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Named, Needs
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.verdict import Verdict
 
 NETWORK = """<!-- WARNING: THIS IS AN AUTO-GENERATED FILE. -->
 <network>

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall import firewalld_files
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewalld_files import copy_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import firewalld_files
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
 
 if TYPE_CHECKING:
     from pathlib import Path

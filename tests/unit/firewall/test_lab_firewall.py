@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall import iptables, nftables
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewall import Firewall, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.firewalld import Opening, opening_from, rich_rule
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.host import Chain
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import Address, lab_from
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall.rules import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import iptables, nftables
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld import (
+    Opening,
+    opening_from,
+    rich_rule,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import Chain
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Address, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import Firewall, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.rules import (
     Ports,
     admitted,
     forwarded,
@@ -23,7 +27,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._firewall.rules import
 )
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._firewall.lab import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab
 
 V4 = {"gateway": "192.168.126.1", "cidr": "192.168.126.0/24", "prefix": 24, "family": "ipv4"}
 V6 = {"gateway": "FD00:126:0::1", "cidr": "fd00:126::/64", "prefix": 64, "family": "ipv6"}

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import directories
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import OwnDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,32 +17,30 @@ if TYPE_CHECKING:
 PLUGINS = Path(__file__).parents[3] / "plugins"
 # Where files are made without the helpers, and why.
 ON_THEIR_OWN = {
-    "module_utils/_host/files.py": "the helpers",
-    "module_utils/_host/forwarding.py": "writes to /proc",
-    "module_utils/_host/lock.py": "locks, made and removed together",
-    "module_utils/_host/router_advertisements.py": "writes to /proc",
-    "module_utils/_netlink/links.py": "writes to /proc",
-    "module_utils/_redfish/secret_files.py": "creates them 0600, then gives them their access",
-    "module_utils/_redfish/supervisor.py": "a program of its own, which sets its umask",
-    "module_utils/_resolver/host_server.py": "a program of its own, which sets modes itself",
-    "module_utils/_install/runner.py": "a program of its own, which sets its umask",
-    "module_utils/_install/bundle.py": "creates them 0600",
-    "module_utils/_install/bundle_gather.py": "in a directory of root's alone",
-    "module_utils/_rehearsal/node_vms.py": "writes into files that are there",
+    "module_utils/_core/files.py": "the helpers",
+    "module_utils/_observe/forwarding.py": "writes to /proc",
+    "module_utils/_core/lock.py": "locks, made and removed together",
+    "module_utils/_resources/router_advertisements/listening.py": "writes to /proc",
+    "module_utils/_observe/links.py": "writes to /proc",
+    "module_utils/_core/secret_files.py": "creates them 0600, then gives them their access",
+    "module_utils/_bmc/supervisor.py": "a program of its own, which sets its umask",
+    "module_utils/_resources/resolver/host_server.py": "a program of its own, which sets modes itself",
+    "module_utils/_cluster/run/runner.py": "a program of its own, which sets its umask",
+    "module_utils/_cluster/bundle/archive.py": "creates them 0600",
+    "module_utils/_cluster/bundle/gather.py": "in a directory of root's alone",
+    "module_utils/_rehearsal/session/nvram.py": "writes into files that are there",
     # Whole trees, made with a umask that is set: modules tools, bmc_software and rehearsal_image.
-    **dict.fromkeys(
-        (f"module_utils/_install/{name}.py" for name in ("download", "tools_archive", "tools_making")), "umask"
-    ),
-    "module_utils/_redfish/release.py": "umask",
+    **dict.fromkeys((f"module_utils/_cluster/tools/{name}.py" for name in ("download", "archive", "making")), "umask"),
+    "module_utils/_bmc/release.py": "umask",
     **dict.fromkeys(
         (
-            f"module_utils/_rehearsal/{name}.py"
-            for name in ("image", "image_iso", "image_loaders", "image_packages", "image_python", "image_tree")
+            f"module_utils/_rehearsal/image/{name}.py"
+            for name in ("store", "iso", "loaders", "packages", "python", "tree")
         ),
         "umask",
     ),
 }
-IN_GUESTS = "module_utils/_rehearsal/agent/"
+IN_GUESTS = "module_utils/_agent/"
 MAKES = {"mkdir", "makedirs", "write_text", "write_bytes", "touch", "mkdtemp", "mkstemp"}
 
 
@@ -102,7 +100,7 @@ def test_nothing_is_made_without_the_helpers() -> None:
                 node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and makes(node)
             ]
             found.update({name: [f"line {call.lineno}" for call in calls]} if calls else {})
-    assert found == {}, "use _host/files.py: what is made like this has a mode that depends on the umask"
+    assert found == {}, "use _core/files.py: what is made like this has a mode that depends on the umask"
 
 
 def makes(call: ast.Call) -> bool:

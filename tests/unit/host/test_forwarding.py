@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.forwarding import Host, nat_rules
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import Host, nat_rules
 from ansible_collections.nometal.ipi.plugins.modules import host_forwarding
 
 IPV4, IPV6 = "net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"

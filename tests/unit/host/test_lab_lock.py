@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import processes
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lab_lock import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core import processes
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lab_lock import (
     GRACE,
     HELD,
     NOT_OURS,

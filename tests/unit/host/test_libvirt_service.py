@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.libvirt_service import LibvirtService, Systemd, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import WHOLE
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import WHOLE
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.libvirt_service.service import (
+    LibvirtService,
+    Systemd,
+    plan,
+)
 
 READY = LibvirtService(frozenset({"libvirtd.socket", "virtlogd.socket"}), at_boot=Systemd.BOOT, hook=WHOLE)
 HALF = LibvirtService(running=frozenset({"virtlogd"}))

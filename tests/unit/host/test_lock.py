@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import lock
-from ansible_collections.nometal.ipi.plugins.module_utils._host.lock import alone
+from ansible_collections.nometal.ipi.plugins.module_utils._core import lock
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import alone
 
 if TYPE_CHECKING:
     from pathlib import Path

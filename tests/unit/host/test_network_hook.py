@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook, processes
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook, processes
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 
 
 @pytest.fixture(autouse=True)

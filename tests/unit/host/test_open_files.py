@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import open_files
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import open_files
 
 
 def process(root: Path, pid: int, comm: str, file: Path, *words: str) -> None:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.memory import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._host.package_managers import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import (
     Apt,
     apt_weak,
     dpkg_packages,
     edited_conffiles,
     rpm_packages,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packages import (
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packages import (
     DEPENDS,
     RECOMMENDS,
     SUGGESTS,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, registration, removal
-from ansible_collections.nometal.ipi.plugins.module_utils._host.own_directory import OwnDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import OwnDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import KNOWN_OF_LAB
 from ansible_collections.nometal.ipi.plugins.modules import directory_removal
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def test_a_directory_is_replaced_around_what_others_have_in_it(tmp_path: Path) -
 
 def test_the_role_and_the_modules_know_the_same_files_of_a_lab() -> None:
     variables = yaml.safe_load((ROLES / "host_prep/vars/main.yml").read_text(encoding="utf-8"))
-    assert tuple(variables["host_prep_lab_files"]) == registration.KNOWN
+    assert tuple(variables["host_prep_lab_files"]) == KNOWN_OF_LAB
 
 
 def test_what_is_a_link_instead_of_a_directory_stays_with_all_that_is_in_it(tmp_path: Path) -> None:

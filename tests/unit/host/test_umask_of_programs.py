@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._firewall import host
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ LOOKING = {
     ("lookup.py", "found_by_programs"): "resolvectl",
     ("host.py", "output_of"): "what the doctor measures with",
     ("kvm.py", "_failure_of"): "a guest without a disk",
-    ("obstacles.py", "_can_read"): "test -r",
+    ("conflicts.py", "_can_read"): "test -r",
     ("release.py", "require_python"): "asks a Python for its version",
 }
 
@@ -42,7 +42,7 @@ def test_every_program_that_may_write_has_a_umask() -> None:
     without = {
         (path.name, function)
         for path in PLUGINS.rglob("*.py")
-        if "agent" not in path.parts  # they run in guests of ours
+        if "_agent" not in path.parts  # they run in guests of ours
         for function, has_umask in programs_started(ast.parse(path.read_text(encoding="utf-8")))
         if not has_umask
     }

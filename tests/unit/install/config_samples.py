@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config import install_config
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config_secrets import with_secrets
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.secrets import with_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 RELEASES = [*((4, minor) for minor in range(9, 24)), (5, 0), (5, 1), (5, 2)]
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator"

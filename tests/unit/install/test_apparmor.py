@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import apparmor
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import apparmor
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle, bundle_gather, bundle_pieces
-from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle import Piece
-from ansible_collections.nometal.ipi.plugins.module_utils._install.bundle_gather import Budget, Gathering, texts_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import archive as bundle
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import gather as bundle_gather
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import pieces as bundle_pieces
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.archive import Piece
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.gather import Budget, Gathering, texts_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

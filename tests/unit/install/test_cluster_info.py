@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import diagnosis_evidence, place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
 from ansible_collections.nometal.ipi.plugins.modules import cluster_info
 
 LOGS = Path(__file__).with_name("logs")
@@ -78,8 +79,8 @@ def test_nodes_that_are_switched_off(lab: place.Place, monkeypatch: pytest.Monke
     def look(_connection: Any, nodes: Any) -> list[Node]:
         return [Node(node["name"], node["vm_name"], states[node["name"]]) for node in nodes]
 
-    monkeypatch.setattr(diagnosis_evidence, "connect", lambda _uri: nullcontext())
-    monkeypatch.setattr(diagnosis_evidence.diagnosis_nodes, "look", look)
+    monkeypatch.setattr(diagnosis_nodes, "connect", lambda _uri: nullcontext())
+    monkeypatch.setattr(diagnosis_nodes, "look", look)
     assert cluster_info.info(lab, NODES)["off"] == ["master-0"]
     assert cluster_info.info(lab)["off"] == []
 
@@ -91,6 +92,6 @@ def test_a_libvirt_that_is_away_hides_nothing_else(
     def connect(_uri: str) -> Any:
         raise error
 
-    monkeypatch.setattr(diagnosis_evidence, "connect", connect)
+    monkeypatch.setattr(diagnosis_nodes, "connect", connect)
     told = cluster_info.info(lab, NODES)
     assert (told["state"], told["off"]) == ("nothing", [])

@@ -17,10 +17,13 @@ from unit.install.config_samples import CERTIFICATE, SSH_KEY, complete, config_o
 from unit.lab.test_filter import wrapped
 
 from ansible_collections.nometal.ipi.plugins.filter.install_config import FilterModule
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config import InstallConfigError, install_config
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config_merge import merged
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import (
+    InstallConfigError,
+    install_config,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 install_config_filter = FilterModule().filters()["install_config"]
 

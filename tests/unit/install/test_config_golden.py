@@ -20,9 +20,9 @@ import yaml
 from support import installer_rules
 from unit.install.config_samples import CERTIFICATE, LABS, RELEASES, SSH_KEY, complete, spec, version_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config import install_config
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -11,8 +11,8 @@ import pytest
 from support import installer_rules
 from unit.install.config_samples import complete, config_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import releases
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config_merge import merged
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import releases
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
 
 STATIC = "bootstrapExternalStatic"
 

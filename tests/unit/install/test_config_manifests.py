@@ -10,7 +10,7 @@ from ansible.errors import AnsibleFilterError
 from unit.install.config_samples import lab_of
 
 from ansible_collections.nometal.ipi.plugins.filter.install_manifests import FilterModule
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 install_manifests = FilterModule().filters()["install_manifests"]
 INGRESS, ETCD = "cluster-ingress-default-ingresscontroller.yaml", "99-etcd-hardware-speed.yaml"

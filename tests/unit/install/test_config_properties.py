@@ -16,11 +16,11 @@ from support import installer_rules
 from unit.install.config_samples import CERTIFICATE, RELEASES, SSH_KEY, complete, lab_of, version_of
 from unit.lab.strategies import plausible
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config import install_config
-from ansible_collections.nometal.ipi.plugins.module_utils._install.manifests import install_manifests
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.manifests import install_manifests
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 SETTINGS = settings(
     deadline=None,

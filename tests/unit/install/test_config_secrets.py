@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from unit.install.config_samples import AUTHS, Login, complete, config_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install.config_secrets import with_secrets, without_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.secrets import with_secrets, without_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 FENCING = "nodes: {control_plane: {count: 2, fencing: true}}"
 

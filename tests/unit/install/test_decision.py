@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import situation
-from ansible_collections.nometal.ipi.plugins.module_utils._install.decision import (
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import situation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.decision import (
     ATTACH,
     CREATE,
     DESTROY_BOOTSTRAP,
@@ -25,7 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._install.decision impo
     decide,
     note_of,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.facts import Facts
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.facts import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

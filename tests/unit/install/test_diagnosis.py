@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    diagnosis,
-    diagnosis_cluster,
-    diagnosis_evidence,
-    diagnosis_host,
-    diagnosis_words,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_bootstrap import Bootstrap
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_cluster import MetalHost
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence, Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_host import HostSeen
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
-from ansible_collections.nometal.ipi.plugins.module_utils._install.operators import Operators
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import cluster as diagnosis_cluster
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import host as diagnosis_host
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import messages as diagnosis_words
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node, nodes_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,10 +156,10 @@ def test_a_libvirt_that_hangs_holds_nobody_up(tmp_path: Path, monkeypatch: pytes
         answer.wait(30)
         yield
 
-    monkeypatch.setattr(diagnosis_evidence, "connect", connect)
-    monkeypatch.setattr(diagnosis_evidence, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(diagnosis_nodes, "connect", connect)
+    monkeypatch.setattr(diagnosis_nodes, "ANSWER_SECONDS", 0.1)
     lab = Installation(Place("demo"), bmc_home=str(tmp_path), libvirt_uri="hangs:///")
-    assert diagnosis_evidence.nodes(lab) == []
+    assert nodes_of(lab) == []
     assert "hangs:/// has said nothing" in diagnosis_evidence.gather(lab).libvirt_trouble
     assert len(asked) == 1, "one waits for it"
     answer.set()

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import blank, boot_override, infra, leftovers, place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.blank import Traces
-from ansible_collections.nometal.ipi.plugins.module_utils._install.infra import Claim, Named
-from ansible_collections.nometal.ipi.plugins.module_utils._install.leftovers import Leftovers, Remains
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import boot_override, leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import wipe as blank
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Leftovers, Remains
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.wipe import Traces
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import infra
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.infra import Claim, Named
 
 LONG = "production-cluster-number-1", "production-cluster-number-2"
 SHARED = "production-cluster-nu"

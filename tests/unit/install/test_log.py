@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import log, story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import progress as story
 
 LOGS = sorted(Path(__file__).with_name("logs").glob("*.log"))
 PLANTED = "PLANT-eddSe-CRETp-A55Wd"

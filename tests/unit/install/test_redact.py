@@ -14,9 +14,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import bundle_secrets, place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
-from ansible_collections.nometal.ipi.plugins.module_utils._install.redact import Redactor
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
 KEY = "MIIEpAIBAAKCAQEAtesttesttesttesttesttesttesttesttesttesttesttest"
 SECRETS = {
@@ -45,7 +46,7 @@ SECRETS = {
     "-----BEGIN PRIVATE KEY-----\n{}": KEY,
     "client-key-data: {}": base64.b64encode(f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}".encode()).decode(),
     '"source":"data:text/plain;charset=utf-8;base64,{}"': base64.b64encode(b'{"auths":{"q":{"auth":"aTpi"}}}').decode(),
-    '"source":"data:;base64,{}"': base64.b64encode(gzip.compress(b'{"auths":{"q":{"auth":"aTpi"}}}')).decode(),
+    '"source":"data:;base64,{}"': base64.b64encode(gzip.compress(b'{"auths":{"q":{"auth":"aTpi"}}}', mtime=0)).decode(),
 }
 KEPT = [
     'level=debug msg="  baremetalhost: control-plane-0: provisioned"',
@@ -92,7 +93,9 @@ WRITINGS: dict[str, Callable[[str], str]] = {
     "Base64 in Base64": lambda secret: base64.b64encode(
         b"text:" + base64.b64encode(f"a line with {secret}".encode())
     ).decode(),
-    "gzip in Base64": lambda secret: base64.b64encode(gzip.compress(f"a line with {secret}".encode())).decode(),
+    "gzip in Base64": lambda secret: base64.b64encode(
+        gzip.compress(f"a line with {secret}".encode(), mtime=0)
+    ).decode(),
 }
 SECRET = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12, max_size=60)
 

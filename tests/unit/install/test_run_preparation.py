@@ -12,21 +12,23 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    job_secrets,
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import installer_errors as mistakes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import (
     manifest_files,
     media_tls,
-    mistakes,
     no_proxy,
-    place,
+    yaml_text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import (
+    job_secrets,
     prepare,
     run,
     running,
     situation,
-    yaml_text,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.place import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 from ansible_collections.nometal.ipi.plugins.modules import cluster_install
 
 PASSWORD, TOKEN = "pAsSw0rd-of-the-bmc", "t0ken-of-the-registry"

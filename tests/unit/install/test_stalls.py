@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import events, stalls, usual
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
-from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Span, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Span, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 
 BEGAN = 1000.0
 MINUTE = usual.MINUTE

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import endings, log, terraform
-from ansible_collections.nometal.ipi.plugins.module_utils._install.operators import Operators
-from ansible_collections.nometal.ipi.plugins.module_utils._install.run import Run
-from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage, begun_by
-from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Story, told
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log, terraform
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story, told
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage, begun_by
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
 
 LOGS = Path(__file__).with_name("logs")
 HOSTS = ["control-plane-0", "control-plane-1", "control-plane-2"]

@@ -17,25 +17,23 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    checksums,
-    download_trouble,
-    tools_archive,
-    tools_disk,
-    tools_kept,
-    tools_programs,
-    tools_release,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._install.download_trouble import (
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import archive as tools_archive
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import checksums
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import disk as tools_disk
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import download_errors as download_trouble
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import kept as tools_kept
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import programs as tools_programs
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import Tools, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.download_errors import (
     DroppedError,
     NotThereError,
     UnreachableError,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools import Tools, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_kept import Kept
-from ansible_collections.nometal.ipi.plugins.module_utils._install.tools_release import Release, Report
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.kept import Kept
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.release import Release, Report
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

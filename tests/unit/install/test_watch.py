@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.waiting import PATIENCE, wait_until
 
-from ansible_collections.nometal.ipi.plugins.module_utils._install import (
-    diagnosis_evidence,
-    events,
-    one_watch,
-    place,
-    power_cycle,
-    watch,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_evidence import Evidence, Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_finding import Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._install.diagnosis_nodes import Node
-from ansible_collections.nometal.ipi.plugins.module_utils._install.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._install.story import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, one_watch, power_cycle, watch
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -233,7 +230,7 @@ def test_a_glance_tells_nobody(bench: Bench) -> None:
     bench.start()
     bench.wait_for("installer", "makes")
     before = bench.place.events.read_text()
-    result = watch.Watch(Installation(bench.place)).glance()
+    result = glance(Installation(bench.place))
     assert (result["state"], result["words"], result["stage"]) == ("running", "create cluster runs", "infrastructure")
     assert bench.place.events.read_text() == before
     bench.end(8)
@@ -279,7 +276,7 @@ def test_a_control_plane_that_is_off_after_bootstrapping_is_told_at_once(
 ) -> None:
     state = {"control-plane-0": "off", "control-plane-1": "off", "control-plane-2": "running"}
     looks = Looks(lambda: [Node(name, f"demo-{name}", now) for name, now in state.items()])
-    monkeypatch.setattr(diagnosis_evidence, "nodes", looks)
+    monkeypatch.setattr(watch, "nodes_of", looks)
     monkeypatch.setattr(watch, "LOOK_AT_NODES", 0.01)
     bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...")
     bench.start()
@@ -312,7 +309,7 @@ def test_a_standstill_is_noticed_and_looked_into_once(bench: Bench, monkeypatch:
         return Evidence(libvirt_trouble="libvirt is away")
 
     monkeypatch.setattr(diagnosis_evidence, "gather", look)
-    monkeypatch.setattr(diagnosis_evidence, "nodes", lambda _installation: [])
+    monkeypatch.setattr(watch, "nodes_of", lambda _installation: [])
     bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...", ago=900)
     bench.start()
     bench.wait_for("host", "libvirt is away")
@@ -339,7 +336,7 @@ def test_a_node_that_hangs_is_reset_once_in_a_run(bench: Bench, monkeypatch: pyt
 
     monkeypatch.setattr(power_cycle, "cycle", cycle)
     looks = Looks(lambda: [node])
-    monkeypatch.setattr(diagnosis_evidence, "nodes", looks)
+    monkeypatch.setattr(watch, "nodes_of", looks)
     monkeypatch.setattr(diagnosis_evidence, "gather", lambda _installation: Evidence())
     bench.patience = 0.0001  # asks again in no time
     bench.start()
@@ -410,7 +407,7 @@ def test_findings_are_told_once_whatever_their_figures_until_something_goes_on(t
 def test_what_was_overcome_is_not_to_blame_for_what_comes_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = [Evidence(libvirt_trouble="libvirt is away")]
     monkeypatch.setattr(diagnosis_evidence, "gather", lambda _installation: seen.pop() if seen else Evidence())
-    monkeypatch.setattr(diagnosis_evidence, "nodes", lambda _installation: [])
+    monkeypatch.setattr(watch, "nodes_of", lambda _installation: [])
     bench.log(f"Waiting up to 20m0s for the Kubernetes API at {API}...", ago=900)
     bench.start()
     bench.wait_for("host", "libvirt is away")

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 TREE = Path(__file__).resolve().parents[3]
 INVENTORIES = ("rehearsal", "compact", "ha")

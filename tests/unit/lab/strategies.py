@@ -14,10 +14,17 @@ import yaml
 from hypothesis import strategies as st
 from lab_reference import EXAMPLE
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.addresses import OneOrTwo
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.scalars import Choice, Whole, YesNo
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.schema import Kind, ListOf, MapOf, Section, Text, keys_of
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec import LAB_SPEC
+from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import OneOrTwo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import (
+    Kind,
+    ListOf,
+    MapOf,
+    Section,
+    Text,
+    keys_of,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LAB_SPEC
 
 
 class Wrapped(str):

@@ -11,7 +11,7 @@ import pytest
 from unit.lab.samples import INVENTORIES, model_of, shipped
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import claims, claims_of_name, clashes
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 DEMO = "name: demo"
 APART = "machine_network: {cidr: 192.168.140.0/24, bridge: othermetal}"

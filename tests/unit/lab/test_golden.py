@@ -16,7 +16,7 @@ import pytest
 import yaml
 from unit.lab.samples import INVENTORIES, TREE, shipped
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from unit.lab.samples import errors_of, model_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 V6 = "machine_network: {cidr_v6: 'fd00:1::/64'}"
 DUAL = "machine_network: {cidr: 192.168.126.0/24, cidr_v6: 'fd00:1::/64'}"

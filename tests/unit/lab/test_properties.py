@@ -15,8 +15,8 @@ from unit.lab.invariants import violations
 from unit.lab.samples import INVENTORIES, shipped
 from unit.lab.strategies import JUNK, WRITTEN, deep, mutated, plausible
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 SETTINGS = settings(
     deadline=None,

@@ -12,25 +12,20 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from lxml import etree
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_edit as edit
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import domain_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import firmware, vm_leftovers, vm_rules
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.domain_xml import Mark
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.firmware import Firmware
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm import (
-    Disk,
-    Fleet,
-    Nic,
-    Vm,
-    Volume,
-    pending,
-    plan,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_batch import Batch
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_declared import problems_of
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.vm_host import Capabilities, Domain, Host, Pool
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Disk, Fleet, Nic, Vm, Volume
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import firmware
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.domain_xml import Mark
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.firmware import Firmware
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_host import Capabilities, Domain, Host, Pool
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import conflicts as vm_rules
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import xml as edit
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.batch import Batch
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import problems_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import pending, plan
 from ansible_collections.nometal.ipi.plugins.modules import bmh_vm as module
 
 GOLDEN = sorted((Path(__file__).parents[1] / "lab" / "golden").glob("*.json"))

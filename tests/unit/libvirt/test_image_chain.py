@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.image_chain import Image, chain_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.image_chain import Image, chain_of
 
 
 def qcow2(path: Path, backing: str = "", kind: str = "", data_file: str = "", version: int = 3) -> Path:

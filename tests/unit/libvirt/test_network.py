@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import (
-    network_filter,
-    network_health,
-    network_leases,
-    network_port,
-    network_ports,
-    network_xml,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import (
     Definition,
     DnsHost,
     Health,
@@ -32,12 +24,20 @@ from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network impor
     Range,
     Reservation,
     Txt,
-    plan,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_dnsmasq import size_of, with_room
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_port import NetworkPort
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.network_wanted import network_from
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
+    network_filter,
+    network_health,
+    network_leases,
+    network_ports,
+    network_xml,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import port as network_port
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.dnsmasq import size_of, with_room
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.state import plan
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.wanted import network_from
 from ansible_collections.nometal.ipi.plugins.modules import libvirt_bridge_net as module
 
 if TYPE_CHECKING:

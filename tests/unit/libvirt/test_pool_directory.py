@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import files, removal
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import disk_users, volume_marks
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.pool_directory import MARK, PoolDirectory
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import made_by
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import MARK, PoolDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import made_by
 
 UUID = "0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70"
 

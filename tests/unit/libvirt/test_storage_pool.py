@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.storage_pool import (
-    StoragePool,
-    StoragePoolPort,
-    plan,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import StoragePoolPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool, plan
 from ansible_collections.nometal.ipi.plugins.modules import storage_pool as module
 
 if TYPE_CHECKING:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import open_files
-from ansible_collections.nometal.ipi.plugins.module_utils._host.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import pool_directory, uninstalled, vm_leftovers
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt.uninstalled import UninstalledLibvirt
+from ansible_collections.nometal.ipi.plugins.module_utils._labs import leftovers as uninstalled
+from ansible_collections.nometal.ipi.plugins.module_utils._labs.leftovers import UninstalledLibvirt
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import open_files
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool import directory as pool_directory
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
 from ansible_collections.nometal.ipi.plugins.modules import libvirt_leftovers
 
 MARK = "<metadata><n:{kind} xmlns:n='urn:nometal:ipi' owner='{lab}' pool='nometal-{lab}'>{disks}</n:{kind}></metadata>"

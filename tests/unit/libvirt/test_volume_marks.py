@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._libvirt import volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import volume_marks
 
 if TYPE_CHECKING:
     from pathlib import Path

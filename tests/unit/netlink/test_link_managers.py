@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink import link_managers
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.link_managers import LINK_MANAGERS, UnmanagedFile
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import link_managers
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.link_managers import (
+    LINK_MANAGERS,
+    UnmanagedFile,
+)
 
 NETWORK_MANAGER, NETWORKD = LINK_MANAGERS
 NMCLI = """\

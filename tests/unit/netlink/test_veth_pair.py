@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink import hook_entry
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink import links as kernel
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.conflicts import refuse_conflicts
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.hook_entry import entry_text, plugged_by
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.links import Link
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.site import Site
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.veth_pair import Bridge, End, VethPair, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._netlink.wiring import (
-    MARK,
-    Plug,
-    Wiring,
-    refuse_nonsense,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import links as kernel
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import veth_entries as hook_entry
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import entry_text, plugged_by
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK, Plug, Wiring
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_nonsense
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import Bridge, End, VethPair, plan
 from ansible_collections.nometal.ipi.plugins.modules import veth_pair as module
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
-from ansible_collections.nometal.ipi.plugins.module_utils._doctor.needs import Port
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import certificates, config, credentials, supervised
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.arguments import lab_from
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.certificates import Certificate
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.credentials import Hashes, Login
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.emulator import Emulator, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Endpoint, Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.service import Service
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.unit import unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import certificates, config, credentials, supervised
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.certificates import Certificate
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes, Login
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import Emulator, desired, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.unit import unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

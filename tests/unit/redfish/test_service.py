@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import layout, supervised, supervisor
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.lab import Endpoint, Lab, Media
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.serving import Serving
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish.unit import guarded, unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, supervised, supervisor
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab, Media
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.unit import guarded, unit_text
 
 BEGIN, END = f"12:00 {supervisor.BEGIN}", f"12:01 {supervisor.END} with 1; it is started again"
 MEDIA = "/var/lib/libvirt/images/nometal-demo-media"

@@ -6,16 +6,12 @@ from typing import Any
 
 from unit.lab.samples import shipped
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.model import lab_model
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.evidence import Evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab, url_of
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import (
-    Secrets,
-    Surroundings,
-    script,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import HOST, OK, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST, OK, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Secrets, Surroundings, script
 from ansible_collections.nometal.ipi.plugins.modules.rehearsal import lab_from
 
 PLAY = "0badcafe"

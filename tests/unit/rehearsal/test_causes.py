@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from unit.rehearsal.stories import lab_evidence, lab_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._host import packet_filter
-from ansible_collections.nometal.ipi.plugins.module_utils._host.packet_filter import Rule
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.node_vms import Start
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, HOST, Check
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, HOST, Check
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 
 GATEWAY = "192.168.126.1"
 

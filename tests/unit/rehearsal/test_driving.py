@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from support.waiting import PATIENCE
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent import driving
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.driving import Driver
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.redfish import BmcFailed, NotNow
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.reports import Reports
+from ansible_collections.nometal.ipi.plugins.module_utils._agent import driving
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.driving import Driver
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.redfish import BmcFailed, NotNow
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import Reports
 
 FIRST, SECOND = "uuid-1", "uuid-2"
 LEAVING = ["switch_off", "eject", "forget_overrides"]

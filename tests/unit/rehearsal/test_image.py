@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._reconcile import Step
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
-    image_build,
-    image_kernel,
-    image_loaders,
-    image_packages,
-    image_python,
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import build as image_build
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import kernel as image_kernel
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import loaders as image_loaders
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import packages as image_packages
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import python as image_python
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.packages import (
+    Apt,
+    Dnf,
+    NotCarriedError,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import MARK, RECORD, Image, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image_packages import Apt, Dnf, NotCarriedError
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image_recipe import Recipe
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image_tree import Tree
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import MARK, RECORD, Image, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.tree import Tree
 from ansible_collections.nometal.ipi.plugins.modules import rehearsal_image
 
 if TYPE_CHECKING:

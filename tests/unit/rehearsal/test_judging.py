@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any, Callable
 import pytest
 from unit.rehearsal.stories import good, lab_evidence, lab_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import causes
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.rehearsal import judged
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, SKIPPED, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
+    FAILED,
+    SKIPPED,
+    Check,
+    Story,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.rehearsal import judged
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.lab import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 
 NETWORK_V6 = {"cidr_v6": "fd2e:6f44:5dd8::/64"}
 LABS: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ from typing import Any, Callable
 import pytest
 from unit.rehearsal import reports
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import picture_links, troubles
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links, troubles
 
 VETH = {
     "ifname": "nmb-demo",

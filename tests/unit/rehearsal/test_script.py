@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unit.rehearsal.stories import lab_of, script_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.line import stages_of
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.script import Surroundings, is_our_medium
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.line import stages_of
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Surroundings, is_our_medium
 
 PROVISIONING = {"mode": "managed", "cidr": "172.22.0.0/24"}
 

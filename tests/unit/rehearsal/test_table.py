@@ -7,8 +7,8 @@ import re
 import pytest
 from unit.rehearsal import reports
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.table import WIDTH, lines
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.wording import cut, line_of, listed
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import cut, line_of, listed
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.table import WIDTH, lines
 
 
 def cells(line: str) -> list[str]:

@@ -10,18 +10,14 @@ from unittest.mock import Mock
 import pytest
 from unit.rehearsal.stories import lab_of, script_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal import (
-    causes,
-    evidence,
-    judge_bootstrap,
-    rehearsal,
-    waiting,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.agent.reports import Reports
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.consoles import Consoles, Guest
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.story import FAILED, Check, Story
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.waiting import Signs
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.watching import Guests, Watch, read_from
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import Reports
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes, evidence, judge_bootstrap
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import consoles
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal, waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.consoles import Consoles, Guest
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.waiting import Signs
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.watching import Guests, Watch, read_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,24 +153,24 @@ def test_of_which_failures_the_console_and_the_load_are_named(check: str, who: s
 
 
 def test_last_words_are_the_consoles_last_line_and_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "CONSOLES", tmp_path)
+    monkeypatch.setattr(consoles, "CONSOLES", tmp_path)
     lab = lab_of()
     node = lab.nodes[0]
     console = tmp_path / f"{node['vm_name']}-console.log"
     console.write_text("of an earlier rehearsal\n", encoding="utf-8")
-    consoles = Consoles(lab)
-    consoles.begin()
-    assert consoles.last_words(node["name"]).startswith("its console is empty; the host's load is ")
+    of_lab = Consoles(lab)
+    of_lab.begin()
+    assert of_lab.last_words(node["name"]).startswith("its console is empty; the host's load is ")
     with console.open("a", encoding="utf-8") as file:
         file.write("BdsDxe: loading\r\n\x1b[2JLoading kernel ...\n\n")
-    said = consoles.last_words(node["name"])
+    said = of_lab.last_words(node["name"])
     assert said.startswith("its console ends with `Loading kernel ...`; the host's load is ")
     assert said.endswith(" CPUs")
-    assert list(consoles.of({node["name"], "bootstrap"})) == [node["name"]]
+    assert list(of_lab.of({node["name"], "bootstrap"})) == [node["name"]]
 
 
 def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "CONSOLES", tmp_path / "consoles")
+    monkeypatch.setattr(consoles, "CONSOLES", tmp_path / "consoles")
     monkeypatch.setattr(rehearsal, "LABS", tmp_path / "labs")
     monkeypatch.setattr(evidence, "gather", lambda *_of: Mock())
     monkeypatch.setattr(causes, "explained", lambda _lab, _found, checks: checks)

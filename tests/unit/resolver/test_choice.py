@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.choice import Resolution, choose, names_resolve
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import (
+    Resolution,
+    choose,
+    names_resolve,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver import host_server
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.host_server import LINE, with_line, without_line
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import host_server
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.host_server import (
+    LINE,
+    with_line,
+    without_line,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

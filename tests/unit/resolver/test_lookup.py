@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver import lookup
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import lookup
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import Lab
 
 LAB = Lab("one", "lo", servers=("192.0.2.1", "2001:db8::1"), names=("api.one.lab.test",))
 TOLD = {"192.0.2.5"}

@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver import (
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.zones import reverse_zones
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import (
     host_server,
     network_manager,
     systemd_resolved,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.network_manager import NetworkManager
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.resolv_conf import ResolvConf
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import (
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.network_manager import NetworkManager
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.resolv_conf import ResolvConf
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import (
     HostResolver,
     Lab,
     Settings,
     plan,
     refuse_taken_domains,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.systemd_resolved import SystemdResolved
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver.zones import reverse_zones
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.systemd_resolved import SystemdResolved
 from ansible_collections.nometal.ipi.plugins.modules import split_dns
 from ansible_collections.nometal.ipi.plugins.modules.split_dns import lab_from
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._resolver.split_dns import Means
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import Means
 
 HELD = Settings(("server=/one.test/192.0.2.1",))
 NONE = HostResolver({})

@@ -39,15 +39,15 @@ NOT_ASKED = {
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
-    ("_reconcile.py", "run"): "what is missing is installed by stage host",
+    ("resource.py", "run"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
     ("veth_pair.py", "links_found"): "what is missing is installed by stage host",
     ("cluster_removal.py", "alone"): "it refuses nothing, but yields to what it surrounds",
     ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
     ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
     ("conflicts.py", "refuse_conflicts"): "bridges of libvirt networks are made by the task before",
-    ("obstacles.py", "of_host"): "the user is made by the task before, the addresses by stage network",
-    ("obstacles.py", "of_vms"): "VMs are made by stage nodes",
+    ("conflicts.py", "of_host"): "the user is made by the task before, the addresses by stage network",
+    ("conflicts.py", "of_vms"): "VMs are made by stage nodes",
 }
 
 
@@ -101,7 +101,7 @@ def test_no_refusal_is_left_to_the_real_run() -> None:
     found = {
         (path.name, function.name)
         for path in sorted((ROOT / "plugins").rglob("*.py"))
-        if "agent" not in path.parts
+        if "_agent" not in path.parts
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(function, ast.FunctionDef) and refuses_in_a_real_run_only(function)
     }

@@ -1,0 +1,92 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking a lab's BMC service what it says about many systems at once, as any client would."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint
+
+SECONDS = 10
+AT_ONCE = 4
+OK = 200
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of a request that was answered, its status and content; of another, the trouble."""
+
+    status: int = 0
+    body: dict[str, Any] = field(default_factory=dict)
+    trouble: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == OK
+
+
+class Client:
+    """Keeps one connection for each of its threads."""
+
+    def __init__(self, endpoint: Endpoint, ca: Path | None, login: Login) -> None:
+        self._endpoint = endpoint
+        self._tls = None if ca is None else ssl.create_default_context(cafile=str(ca))
+        secret = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {secret}", "Accept": "application/json"}
+        self._own = threading.local()
+
+    def get_all(self, paths: Iterable[str]) -> list[Answer]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(self.get, paths))
+
+    def get(self, path: str) -> Answer:
+        connection = self._connection()
+        try:
+            connection.request("GET", path, headers=self._headers)
+            response = connection.getresponse()
+            return _answer(response.status, response.read())
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()  # the next request opens it again
+            return Answer(trouble=f"{type(error).__name__}: {error}")
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not hasattr(self._own, "connection"):
+            self._own.connection = self._new_connection()
+        return self._own.connection
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        address, port = self._endpoint.address, self._endpoint.port
+        if self._tls is None:
+            return http.client.HTTPConnection(address, port, timeout=SECONDS)
+        return http.client.HTTPSConnection(address, port, timeout=SECONDS, context=self._tls)
+
+
+def _answer(status: int, data: bytes) -> Answer:
+    try:
+        body = json.loads(data)
+    except ValueError:
+        return Answer(status, trouble=f"{status}, and what it says is no JSON")
+    if status != OK:
+        return Answer(status, trouble=f"{status}: {_reason(body)}")
+    return Answer(status, body)
+
+
+def _reason(body: Any) -> str:
+    try:
+        return str(body["error"]["@Message.ExtendedInfo"][0]["Message"])
+    except (KeyError, TypeError, IndexError):
+        return json.dumps(body)[:200]

@@ -1,0 +1,101 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a running service says, from nothing but the files of its lab."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import OPERATOR, Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+
+
+def information(home: str, lab: str) -> list[dict[str, Any]]:
+    directory = _directory(home, lab)
+    logins = directory / "credentials.json"
+    config = _config(directory / "config.json")
+    try:
+        return _information(config, directory / "tls/ca.pem", logins)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise OperatorError(f"{directory}/config.json or {logins} has been damaged. {REMEDY}") from error
+
+
+def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[str, Any]]:
+    systems = config["systems"]
+    by_ipmi = {bmc["uuid"]: Endpoint(bmc["addresses"][0], bmc["port"]) for bmc in config.get("ipmi", [])}
+    by_redfish = [system["uuid"] for system in systems if system["uuid"] not in by_ipmi]
+    said = _ask(config, ca, logins, by_redfish) if by_redfish else {}
+    return [
+        {
+            "name": system["name"],
+            "uuid": system["uuid"],
+            "address": _address(config, system["uuid"], by_ipmi.get(system["uuid"])),
+            "credentials": {"file": str(logins), "key": system["name"]},
+            **said.get(system["uuid"], NOTHING),
+        }
+        for system in systems
+    ]
+
+
+REMEDY = "Run playbooks/bmc.yml."
+NOTHING = {"power": None, "boot": None, "media": None, "trouble": ""}
+
+
+def _directory(home: str, lab: str) -> Path:
+    if not home.startswith("/"):
+        raise OperatorError(f"home is {home!r}; an absolute path is right.")
+    try:
+        return Path(home) / kinds.cluster_name(lab)
+    except ValueError as error:
+        raise OperatorError(f"lab {error}.") from error
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise OperatorError(f"Lab {path.parent.name} has no BMCs on this host. {REMEDY}") from error
+    except (OSError, ValueError) as error:
+        raise OperatorError(f"{path} cannot be read: {error}. {REMEDY}") from error
+
+
+def _address(config: dict[str, Any], uuid: str, ipmi: Endpoint | None) -> str:
+    if ipmi:
+        return f"ipmi://{ipmi}"
+    return f"{'https' if config['tls'] else 'http'}://{Endpoint(**config['listen'][0])}/redfish/v1/Systems/{uuid}"
+
+
+def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str]) -> dict[str, dict[str, Any]]:
+    login = credentials.read(logins)[OPERATOR]
+    try:
+        client = Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login)
+    except OSError as error:
+        raise OperatorError(f"{ca} cannot be used: {error}. {REMEDY}") from error
+    paths = [f"/redfish/v1/Systems/{uuid}" for uuid in uuids]
+    answers = client.get_all([*paths, *(f"{path}/VirtualMedia/Cd" for path in paths)])
+    return {
+        uuid: _told(system, media) for uuid, system, media in zip(uuids, answers[: len(uuids)], answers[len(uuids) :])
+    }
+
+
+def _told(system: Answer, media: Answer) -> dict[str, Any]:
+    boot = system.body.get("Boot", {})
+    trouble = system.trouble or media.trouble
+    if trouble:
+        return {**NOTHING, "trouble": trouble}
+    return {
+        "power": system.body.get("PowerState"),
+        "boot": {
+            "target": boot.get("BootSourceOverrideTarget"),
+            "enabled": boot.get("BootSourceOverrideEnabled"),
+            "mode": boot.get("BootSourceOverrideMode"),
+        },
+        "media": media.body.get("Image") or None,
+        "trouble": "",
+    }

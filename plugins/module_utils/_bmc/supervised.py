@@ -1,0 +1,162 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service where no service manager runs, kept running by a small supervisor of its own."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shlex
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import supervisor
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving, files_say
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
+from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
+
+LAST_LINES = 15
+SYSTEM_BUS = Path("/run/dbus/system_bus_socket")
+STOPPING_SECONDS = 40  # the service lets running requests end
+HOOK = """\
+#!/bin/sh
+# Made by nometal.ipi for lab {name} and removed with it: no service manager starts its BMCs at boot, so libvirt does.
+[ "$2" = started ] || exit 0
+exec {command}
+"""
+
+
+class Supervised:
+    """libvirt's network hook starts the supervisor at boot, which is when the lab's network starts."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._entry = HookEntry(f"{lab.name}.bmc")
+        self._program = lab.directory / supervisor.PROGRAM
+        self._serving = Serving(lab)
+
+    @property
+    def name(self) -> str:
+        return self._lab.unit
+
+    def definition(self) -> str:
+        return self._hook() + _program()
+
+    def is_there(self) -> bool:
+        return self._entry.path.exists()
+
+    def is_installed(self) -> bool:
+        return self._entry.read() == self._hook() and files_say(self._program, _program())
+
+    def is_running(self) -> bool:
+        return self._pid() is not None
+
+    def read(self) -> Service:
+        return Service(
+            there=self.is_there(),
+            installed=self.is_installed(),
+            running=self.is_running(),
+            serving=self._serving.digest,
+        )
+
+    def refuse_conflicts(self) -> None:
+        """Nobody else has a say in it."""
+
+    def install(self) -> None:
+        files.write_whole(self._program, _program(), 0o755)
+        self._entry.write(self._hook())
+
+    def restart(self) -> None:
+        self._stop()
+        self._serving.begin()
+        run(str(self._entry.path), "", "started")
+        _wait_until(self.is_running, f"The supervisor of {self.name} does not start")
+
+    def give_up(self) -> None:
+        self._entry.remove()
+        self._stop()
+
+    def remove(self) -> None:
+        self.give_up()
+
+    def deaths(self) -> int:
+        return deaths_in(self._log())
+
+    def last_words(self) -> str:
+        return "\n".join(of_last_start(self._log())[-LAST_LINES:])
+
+    def _log(self) -> str:
+        with suppress(FileNotFoundError):
+            return (self._lab.directory / supervisor.LOG).read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    def _hook(self) -> str:
+        # libvirt asks polkit about users other than root, over the system bus; without one it would refuse them.
+        user = self._lab.user if SYSTEM_BUS.exists() else "root"
+        command = [str(self._program), str(self._lab.directory), user, *self._lab.command]
+        return HOOK.format(name=self._lab.name, command=shlex.join(command))
+
+    def _pid(self) -> int | None:
+        """Also of one whose directory was removed with all that is known of it."""
+        return supervisor.pid(self._lab.directory) or next(_processes_of(self._program), None)
+
+    def _stop(self) -> None:
+        pid = self._pid()
+        if pid is None:
+            return
+        os.kill(pid, signal.SIGTERM)
+        with suppress(OperatorError):
+            _wait_until(lambda: not self.is_running(), "")
+            return
+        os.kill(pid, signal.SIGKILL)  # and the kernel ends the service with it
+        _wait_until(lambda: not self.is_running(), f"The supervisor of {self.name} (process {pid}) does not end")
+
+
+def since_begin(log: str) -> list[str]:
+    lines = log[: log.rfind("\n") + 1].splitlines()  # the last one may be being written
+    begun = max((at for at, line in enumerate(lines) if supervisor.BEGIN in line), default=-1)
+    return lines[begun + 1 :]
+
+
+def _processes_of(program: Path) -> Iterator[int]:
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended
+            is_it = os.fsencode(program) in file.read_bytes().split(b"\0")
+            if is_it and (file.parent / "root").samefile("/"):  # and not in a container
+                yield int(file.parent.name)
+
+
+def deaths_in(log: str) -> int:
+    return len([line for line in since_begin(log) if supervisor.END in line])
+
+
+def of_last_start(log: str) -> list[str]:
+    """What the service has said when it last ran to its end since the supervisor began, or if it runs on, all."""
+    lines = since_begin(log)
+    ends = [at + 1 for at, line in enumerate(lines) if supervisor.END in line]
+    if not ends:
+        return lines
+    return lines[ends[-2] if len(ends) > 1 else 0 : ends[-1]]
+
+
+def _program() -> str:
+    return f"#!/usr/bin/python3\n{inspect.getsource(supervisor)}"
+
+
+def _wait_until(condition: Callable[[], bool], complaint: str) -> None:
+    deadline = time.monotonic() + STOPPING_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise OperatorError(f"{complaint} within {STOPPING_SECONDS} seconds.")
+        time.sleep(0.05)

@@ -1,0 +1,74 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there, text_of
+
+VCPUS_PER_CPU = 4
+# Beyond this share of what is free, the host itself starts to swap under load.
+COMFORTABLE_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Memory:
+    """In MiB; `held` is what the lab's own running VMs have already taken."""
+
+    total: int
+    available: int
+    held: int
+
+
+def measure_memory(needs: Needs) -> Memory:
+    lines = (line.split() for line in text_of("/proc/meminfo").splitlines())
+    kib = {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
+    return Memory(kib["MemTotal"] // 1024, kib["MemAvailable"] // 1024, _held_by_own_vms(needs))
+
+
+def _held_by_own_vms(needs: Needs) -> int:
+    runtime = Path("/run/libvirt/qemu")
+    own = [name[: -len(".pid")] for name in names_in(runtime) if name.endswith(".pid")]
+    return sum(_resident_mib(runtime / f"{name}.pid", name) for name in own if needs.is_own_vm(name))
+
+
+def _resident_mib(pid_file: Path, vm: str) -> int:
+    process = Path("/proc") / text_if_there(pid_file)
+    # A stale pid file may name a process that has nothing to do with the VM.
+    if f"guest={vm}," not in text_if_there(process / "cmdline"):
+        return 0
+    resident = next(line for line in text_of(process / "status").splitlines() if line.startswith("VmRSS:"))
+    return int(resident.split()[1]) // 1024
+
+
+def judge_memory(memory: Memory, needs: Needs) -> Verdict:
+    free, need = memory.available + memory.held, needs.all_memory_mib
+    own = f" (of which this lab's VMs hold {memory.held} MiB)" if memory.held else ""
+    measured = f"{need} MiB needed, {free} MiB free{own}, {memory.total} MiB in all"
+    advice = "Give the nodes less memory, take fewer nodes, or use a larger host."
+    if need > memory.total:
+        return blocker(measured, advice)
+    if need > free:
+        return blocker(measured, f"Stop what else runs here. {advice}") if needs.install else warning(measured, advice)
+    if needs.install and need > free * COMFORTABLE_SHARE:
+        return warning(measured, f"It fits, but leaves the host little. {advice}")
+    return ok(measured)
+
+
+def measure_cpus(_needs: Needs) -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def judge_cpus(cpus: int, needs: Needs) -> Verdict:
+    need = needs.all_vcpus
+    measured = f"{need} virtual CPUs on {cpus} CPUs, {need / cpus:.1f} to 1"
+    if need > cpus * VCPUS_PER_CPU:
+        return warning(
+            measured, f"Beyond {VCPUS_PER_CPU} to 1 nodes time out under load: fewer vcpus or nodes, or more CPUs."
+        )
+    return ok(measured)

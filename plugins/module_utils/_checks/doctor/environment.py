@@ -1,0 +1,184 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there, text_of
+
+# The first release that is supported, by os-release's ID; None where releases have no number to compare.
+FIRST_RELEASE: dict[str, tuple[int, ...] | None] = {
+    "debian": (12,),
+    "ubuntu": (22, 4),
+    "rhel": (9,),
+    "centos": (9,),
+    "rocky": (9,),
+    "almalinux": (9,),
+    "fedora": None,
+}
+# systemd in a container, nspawn, Docker, Podman
+CONTAINER_MARKS = ("/run/systemd/container", "/run/host/container-manager", "/.dockerenv", "/run/.containerenv")
+POOLS_HOME = "/var/lib/libvirt/images"
+PYTHON = (3, 9)
+DISTRIBUTION_PREFIXES = ("/usr/bin/", "/usr/libexec/", "/bin/")
+
+
+def measure_root(_needs: Needs) -> int:
+    return os.geteuid()
+
+
+def judge_root(user: int, _needs: Needs) -> Verdict:
+    if user:
+        return blocker(f"runs as user {user}", "The lab's host needs root: become: true.")
+    return ok("runs as root")
+
+
+def measure_architecture(_needs: Needs) -> str:
+    return platform.machine()
+
+
+def judge_architecture(machine: str, _needs: Needs) -> Verdict:
+    if machine != "x86_64":
+        return blocker(machine, "The lab's nodes are x86_64: take an x86_64 host.")
+    return ok(machine)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    name: str
+    id: str
+    like: tuple[str, ...]
+    version: tuple[int, ...]
+
+
+def measure_distribution(_needs: Needs) -> Distribution:
+    lines = (line.split("=", 1) for line in text_of("/etc/os-release").splitlines() if "=" in line)
+    values = {key.strip(): value.strip().strip("\"'") for key, value in lines}
+    return Distribution(
+        name=values.get("PRETTY_NAME", values.get("ID", "unknown")),
+        id=values.get("ID", ""),
+        like=tuple(values.get("ID_LIKE", "").split()),
+        version=tuple(int(number) for number in re.findall(r"\d+", values.get("VERSION_ID", ""))),
+    )
+
+
+def judge_distribution(found: Distribution, _needs: Needs) -> Verdict:
+    supported = "Debian 12, Ubuntu 22.04, RHEL, CentOS Stream, Rocky or AlmaLinux 9 (and later), Fedora"
+    if found.id not in FIRST_RELEASE:
+        advice = f"Supported: {supported}."
+        if set(found.like) & set(FIRST_RELEASE):
+            return warning(f"{found.name}, like {', '.join(found.like)}", f"Not tested. {advice}")
+        return blocker(found.name, f"host_prep does not know its packages. {advice}")
+    first = FIRST_RELEASE[found.id]
+    # Debian testing and unstable carry no number.
+    if first and found.version and found.version < first:
+        return warning(f"{found.name} is older than what is tested", f"Supported: {supported}.")
+    return ok(found.name)
+
+
+@dataclass(frozen=True)
+class Python:
+    version: tuple[int, int]
+    executable: str
+    has_libvirt: bool
+
+
+def measure_python(_needs: Needs) -> Python:
+    return Python(
+        version=(sys.version_info.major, sys.version_info.minor),
+        executable=sys.executable,
+        has_libvirt=importlib.util.find_spec("libvirt") is not None,
+    )
+
+
+def judge_python(python: Python, needs: Needs) -> Verdict:
+    measured = f"{python.executable}, {'.'.join(map(str, python.version))}"
+    if python.version < PYTHON:
+        return blocker(measured, "The modules need Python 3.9: set ansible_python_interpreter to a newer one.")
+    if python.has_libvirt:
+        return ok(f"{measured}, with libvirt bindings")
+    advice = "Set ansible_python_interpreter: /usr/bin/python3; the distribution's libvirt bindings belong to it."
+    if needs.prepared:
+        return blocker(f"{measured}, without libvirt bindings", advice)
+    if not python.executable.startswith(DISTRIBUTION_PREFIXES):
+        return warning(f"{measured}, is not the distribution's", advice)
+    return ok(f"{measured}; host_prep installs its libvirt bindings")
+
+
+@dataclass(frozen=True)
+class Confinement:
+    selinux: bool
+    apparmor: bool
+
+
+def measure_confinement(_needs: Needs) -> Confinement:
+    return Confinement(
+        selinux=text_if_there("/sys/fs/selinux/enforce") == "1",
+        apparmor=text_if_there("/sys/module/apparmor/parameters/enabled") == "Y",
+    )
+
+
+def judge_confinement(found: Confinement, needs: Needs) -> Verdict:
+    on = [name for name, active in (("SELinux", found.selinux), ("AppArmor", found.apparmor)) if active]
+    if not on:
+        return ok("neither SELinux nor AppArmor is on")
+    measured = f"{' and '.join(on)} on"
+    if not Path(needs.pool_path).is_relative_to(POOLS_HOME):
+        return warning(
+            f"{measured}, and the pool {needs.pool_path} lies outside {POOLS_HOME}",
+            f"qemu may be refused its disks there: put the pool below {POOLS_HOME}, or label the directory.",
+        )
+    return ok(f"{measured}, and may stay so")
+
+
+class _Timex(ctypes.Structure):
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_byte * 256),
+    )
+
+
+UNSYNCHRONISED = 0x40
+
+
+@dataclass(frozen=True)
+class Clock:
+    synchronised: bool
+    container: bool
+
+
+def measure_clock(_needs: Needs) -> Clock:
+    state = _Timex()  # modes 0: it is only read
+    if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(state)) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "adjtimex")
+    return Clock(not state.status & UNSYNCHRONISED, _in_container())
+
+
+def _in_container() -> bool:
+    return any(Path(mark).exists() for mark in CONTAINER_MARKS)
+
+
+def judge_clock(clock: Clock, _needs: Needs) -> Verdict:
+    if clock.synchronised:
+        return ok("the clock is synchronised")
+    if clock.container:
+        return ok("a container's clock is its host's business")
+    return warning(
+        "the clock is not synchronised", "Certificates fail on a wrong clock: run chronyd or systemd-timesyncd."
+    )

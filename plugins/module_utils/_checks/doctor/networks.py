@@ -1,0 +1,257 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import (
+    Verdict,
+    blocker,
+    listed,
+    ok,
+    warning,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network as IpNetwork
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.libvirt_files import LibvirtNetwork, LibvirtObject
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links_by_ip
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import (
+    Route,
+    in_the_way,
+    overlap,
+    routes,
+    widest_per_device,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import plugged_by_entries
+
+LINKS = Path("/sys/class/net")
+MARK = "nometal.ipi"  # the alias of bridges that veth_pair has made
+NODE_END = "nmb-"  # of a lab's veth pair, on the bridge of its nodes
+# Two halves of everything are a VPN's way of writing a default route.
+DEFAULT_IN_HALVES = 1
+
+
+@dataclass(frozen=True)
+class Subnets:
+    routes: tuple[Route, ...]
+    networks: tuple[LibvirtNetwork, ...]
+
+
+def measure_subnets(_needs: Needs) -> Subnets:
+    return Subnets(routes(), libvirt_files.networks())
+
+
+def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
+    wanted = [subnet for network in needs.networks for subnet in network.subnets]
+    measured = f"{', '.join(map(str, wanted)) or 'no subnet'} asked for"
+    strangers = [network for network in found.networks if not _is_own(network, needs)]
+    own_links = {*needs.own_links, *needs.bridges, *(network.bridge for network in needs.networks)}
+    # Whosever it is, what libvirt has there is judged as a network; the lab's may be called otherwise by now.
+    known = own_links | {network.bridge for network in found.networks}
+    foreign = [route for route in found.routes if route.device not in known]
+    taken = _taken_by_networks(wanted, strangers, active=True) + _taken_by_routes(wanted, foreign)
+    if taken:
+        labs = [network.owner for network in strangers if _taken_by_networks(wanted, [network], active=True)]
+        return blocker(f"{measured}, but {_listed(taken)}", f"Give the lab another cidr.{_or_remove(labs)}")
+    shadowed = _taken_by_networks(wanted, strangers, active=False) + _shadowed_routes(wanted, foreign)
+    if shadowed:
+        return warning(
+            f"{measured}; {_listed(shadowed)}", "While the lab runs, that part is not reached; another cidr avoids it."
+        )
+    return ok(f"{measured}, all free")
+
+
+def _is_own(network: LibvirtNetwork, needs: Needs) -> bool:
+    return any(network.uuid == own.uuid for own in needs.networks)
+
+
+def _taken_by_networks(wanted: list[IpNetwork], networks: list[LibvirtNetwork], *, active: bool) -> list[str]:
+    state = "" if active else "stopped "
+    return [
+        f"{subnet} is {state}libvirt network {network.name}'s ({theirs})"
+        for network in networks
+        for theirs in network.subnets
+        for subnet in wanted
+        if network.active is active and overlap(subnet, theirs)
+    ]
+
+
+def _taken_by_routes(wanted: list[IpNetwork], found: list[Route]) -> list[str]:
+    """By networks that the host is connected to, and by routes into the lab's own range."""
+    return [f"{subnet} is routed already: {route}" for subnet in wanted for route in in_the_way(subnet, found)]
+
+
+def _shadowed_routes(wanted: list[IpNetwork], found: list[Route]) -> list[str]:
+    """The lab takes its range out of a wider route over a gateway."""
+    return [
+        f"{subnet} lies in the route {route}"
+        for subnet in wanted
+        for route in widest_per_device(subnet, found)
+        if route.gateway and DEFAULT_IN_HALVES < route.subnet.prefixlen < subnet.prefixlen
+    ]
+
+
+def _listed(findings: list[str]) -> str:
+    return listed(findings, 4)
+
+
+@dataclass(frozen=True)
+class Link:
+    name: str
+    is_bridge: bool
+    ports: tuple[str, ...] = ()
+    taps: tuple[str, ...] = ()
+    """Those of the ports that are VMs'."""
+    made_by_us: bool = False
+    veths: tuple[str, ...] = ()
+    """Those of the ports that lead to something on this host."""
+    joined: bool = False
+    """Whether an end of the lab's is on it, or was, by what brings it back at boot."""
+
+
+@dataclass(frozen=True)
+class Bridges:
+    links: tuple[Link, ...]
+    networks: tuple[LibvirtNetwork, ...]
+
+
+def measure_bridges(needs: Needs) -> Bridges:
+    wanted = {*needs.bridges, *(network.bridge for network in needs.networks)}
+    joined = {
+        bridge for ends in plugged_by_entries().values() for end, bridge in ends.items() if end in needs.own_links
+    }
+    return Bridges(
+        links=tuple(_link(name, needs, joined) for name in names_in(LINKS) if name in wanted),
+        networks=libvirt_files.networks(),
+    )
+
+
+def _link(name: str, needs: Needs, joined: Collection[str | None]) -> Link:
+    ports = names_in(LINKS / name / "brif")
+    return Link(
+        name=name,
+        is_bridge=(LINKS / name / "bridge").is_dir(),
+        ports=tuple(ports),
+        taps=tuple(port for port in ports if (LINKS / port / "tun_flags").exists()),
+        made_by_us=text_if_there(LINKS / name / "ifalias") == MARK,
+        veths=_veths(ports),
+        joined=name in joined or not set(ports).isdisjoint(needs.own_links),
+    )
+
+
+def _veths(ports: Collection[str]) -> tuple[str, ...]:
+    try:
+        links = read_links_by_ip() if ports else {}
+    except OperatorError:  # there is no program ip
+        return ()
+    return tuple(port for port in ports if port in links and links[port].kind == "veth")
+
+
+def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
+    of_networks = [network.bridge for network in needs.networks]
+    wanted = list(dict.fromkeys([*of_networks, *needs.bridges]))
+    owned = {network.bridge for network in found.networks if _is_own(network, needs)}
+    others = {network.bridge: network.name for network in found.networks if not _is_own(network, needs)}
+    plain = [link for link in found.links if link.is_bridge and link.name not in {*owned, *others}]
+    in_the_way = [link for link in plain if link.name in of_networks and not link.made_by_us]
+    conflicts = [
+        *(f"{bridge} is libvirt network {others[bridge]}'s" for bridge in wanted if bridge in others),
+        *(f"{link.name} exists and is not a bridge" for link in found.links if not link.is_bridge),
+        *(f"{link.name} exists and is no libvirt network's" for link in in_the_way),
+        *(f"{link.name} is another lab's ({end} is on it)" for link in plain for end in _ends_of_others(link, needs)),
+    ]
+    if conflicts:
+        strangers = [network for network in found.networks if not _is_own(network, needs)]
+        labs = [network.owner for network in strangers if _has_one_of(network, plain, others, wanted)]
+        advice = "Remove or rename what is there, or name the lab's bridges otherwise."
+        return blocker(_listed(conflicts), f"{advice}{_or_remove(labs)}")
+    return _judge_lans([link for link in plain if link not in in_the_way], needs) or ok(
+        f"{', '.join(wanted) or 'no bridge'}: free or this lab's{_shared(plain, needs)}"
+    )
+
+
+def _judge_lans(plain: list[Link], needs: Needs) -> Verdict | None:
+    """Whoever is on the bridge beside the lab's own machines would be served by the lab's DHCP server."""
+    lans = {link: _ports_of_others(link, needs) for link in plain if link.name not in needs.shared_bridges}
+    plugged_in = {
+        link: [port for port in ports if port in link.veths and link.made_by_us] for link, ports in lans.items()
+    }
+    uplinks = {link: [port for port in ports if port not in plugged_in[link]] for link, ports in lans.items()}
+    # Once the lab is on it, its own VMs are among them.
+    guests = [link for link in lans if link.taps and not link.made_by_us and not link.joined]
+    served = [
+        *(f"{link.name} has ports of others ({', '.join(ports)})" for link, ports in uplinks.items() if ports),
+        *(f"{link.name} has VMs of others ({', '.join(link.taps)})" for link in guests),
+    ]
+    if served:
+        return blocker(
+            f"{_listed(served)}: the lab's DHCP server would answer machines there",
+            "Name another machine_network.bridge, or take them off it; or say that the lab shares that LAN on purpose: "
+            "machine_network.shared_lan: true.",
+        )
+    met = [f"{link.name} has links of others ({', '.join(ports)})" for link, ports in plugged_in.items() if ports]
+    if met:
+        return warning(
+            f"{_listed(met)}: the lab's DHCP server answers machines there",
+            "Take them off, or name another machine_network.bridge, unless that is meant.",
+        )
+    return None
+
+
+def _ports_of_others(bridge: Link, needs: Needs) -> list[str]:
+    return [port for port in bridge.ports if port not in {*bridge.taps, *needs.own_links}]
+
+
+def _shared(plain: list[Link], needs: Needs) -> str:
+    shared = [
+        f"; {link.name} shares the LAN of {', '.join(_ports_of_others(link, needs)) or 'nothing yet'}"
+        for link in plain
+        if link.name in needs.shared_bridges
+    ]
+    return "".join(shared)
+
+
+def _has_one_of(network: LibvirtNetwork, plain: list[Link], others: Mapping[str, str], wanted: list[str]) -> bool:
+    """Whether it is the network of another lab, on whose bridges this lab would be."""
+    end = Identity(network.owner).veth_ends[1]
+    is_its_own = network.bridge in wanted and network.bridge in others
+    return is_its_own or any(end in link.ports for link in plain)
+
+
+def _or_remove(labs: list[str]) -> str:
+    """A lab whose name in lab_spec has changed meets itself under its former one."""
+    names = sorted({lab for lab in labs if lab})
+    if not names:
+        return ""
+    commands = ", ".join(f"make teardown NAME={name}" for name in names)
+    return f" If lab_spec.name was changed, remove the lab by its former name: {commands}"
+
+
+def _ends_of_others(bridge: Link, needs: Needs) -> list[str]:
+    return [port for port in bridge.ports if port.startswith(NODE_END) and port not in needs.own_links]
+
+
+def measure_names(_needs: Needs) -> tuple[LibvirtObject, ...]:
+    return libvirt_files.objects()
+
+
+def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Verdict:
+    own = {("network", network.name): network.uuid for network in needs.networks}
+    own.update({("domain", vm.name): vm.uuid for vm in needs.vms})
+    if needs.pool.name:
+        own["pool", needs.pool.name] = needs.pool.uuid
+    taken = [
+        f"{thing.kind} {thing.name} ({thing.uuid})"
+        for thing in found
+        if own.get((thing.kind, thing.name), thing.uuid) != thing.uuid
+    ]
+    if taken:
+        return blocker(f"taken by others: {_listed(taken)}", "Choose another lab_spec.name, or remove what is there.")
+    return ok(f"{len(own)} asked for: free or this lab's")

@@ -1,0 +1,29 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import Taken
+
+
+def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Verdict:
+    conflicts = [
+        f"{busy.port} by {', '.join(map(str, busy.holders)) or 'a process that cannot be seen'}"
+        for busy in taken
+        if not _is_own(busy, needs)
+    ]
+    if conflicts:
+        return blocker(
+            f"in use: {'; '.join(conflicts[:4])}",
+            "Stop that service, bind it to its own addresses only, or give the lab another port. "
+            "Where it is the dnsmasq of another libvirt network, give the lab another machine_network.cidr.",
+        )
+    return ok(f"{len(needs.ports)} asked for: free or this lab's")
+
+
+def _is_own(busy: Taken, needs: Needs) -> bool:
+    names = [*(network.name for network in needs.networks), *busy.own_networks]
+    marks = [*needs.own_processes, *(f"/dnsmasq/{name}.conf" for name in names)]
+    return bool(busy.holders) and all(any(mark in holder.marks for mark in marks) for holder in busy.holders)

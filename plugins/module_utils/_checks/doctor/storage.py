@@ -1,0 +1,216 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import (
+    Verdict,
+    blocker,
+    listed,
+    ok,
+    warning,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB, gib
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST, Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, nearest_existing
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import PoolDirectory
+
+INSTALLER_IMAGES = "/var/lib/libvirt/openshift-images"  # hard-coded in the installer
+# The bootstrap VM's image and overlay: what it surely writes, and what it may grow to.
+INSTALLER_LEAST = 25 * GIB
+INSTALLER_FULL = 35 * GIB
+# Disks are thin: a fresh cluster writes about a third of them, a rehearsal hardly anything.
+INSTALL_SHARE = 0.3
+
+# fio's recipe for etcd: its write-ahead log is written in pieces of this size, each synced before the next.
+RECORD = bytes(2300)
+RECORDS = 400
+SECONDS = 1.5
+ETCD_P99_MS = 10.0
+
+
+MOST_NAMED = 3
+ABSENT, DIRECTORY, LINK, OTHER = "absent", "directory", "link", "other"
+
+
+@dataclass(frozen=True)
+class FoundDirectory:
+    """What is at the pool's path, and the UUIDs of libvirt's pools."""
+
+    kind: str
+    entries: tuple[str, ...]
+    """By name, those that are not this lab's."""
+    pools: tuple[str, ...]
+    leads_to: str = ""
+    """The path without symbolic links."""
+
+
+def measure_pool_directory(needs: Needs) -> FoundDirectory:
+    path = Path(needs.pool_path)
+    contents = PoolDirectory(str(path), needs.pool.name, needs.pool.uuid).contents()
+    return FoundDirectory(
+        kind=_kind_of(path),
+        entries=tuple(entry.name for entry in contents),
+        pools=tuple(thing.uuid for thing in libvirt_files.objects() if thing.kind == "pool"),
+        leads_to=str(path.resolve()),
+    )
+
+
+def _kind_of(path: Path) -> str:
+    if path.is_symlink():
+        return LINK
+    if not path.exists():
+        return ABSENT
+    return DIRECTORY if path.is_dir() else OTHER
+
+
+def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Verdict:
+    path, elsewhere = needs.pool_path, "or name another directory in lab_spec.storage_pool.path."
+    if not needs.pool.name:
+        return ok("no pool asked for")
+    if needs.pool.uuid in found.pools:
+        return ok(f"{path} is this lab's")
+    objection = pool_path.objection(path) or pool_path.objection(found.leads_to)
+    if objection:
+        return blocker(f"lab_spec.storage_pool.path {objection}", "Name a directory of the lab's own there.")
+    if found.kind in (LINK, OTHER):
+        what = "a symbolic link" if found.kind == LINK else "no directory"
+        return blocker(f"{path} is {what}", f"Remove it, {elsewhere}")
+    if found.entries:
+        named = listed(found.entries, MOST_NAMED, ", ")
+        return blocker(f"{path} holds what is not this lab's: {named}", f"Empty it, {elsewhere}")
+    return ok(f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}")
+
+
+@dataclass(frozen=True)
+class Space:
+    """`used` is what this lab already has there; `device` tells whether two directories share a file system."""
+
+    directory: str
+    device: int
+    free: int
+    used: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    pool: Space
+    installer: Space
+
+    @property
+    def shared(self) -> bool:
+        return self.pool.device == self.installer.device
+
+
+def measure_storage(needs: Needs) -> Storage:
+    own = [Path(INSTALLER_IMAGES) / name for name in names_in(INSTALLER_IMAGES) if needs.is_bootstrap(name)]
+    return Storage(
+        pool=_space(needs.pool_path, [Path(needs.pool_path)]),
+        installer=_space(INSTALLER_IMAGES, own),
+    )
+
+
+def _space(path: str, own: list[Path]) -> Space:
+    directory = nearest_existing(path)
+    state = os.statvfs(directory)
+    return Space(
+        directory=str(directory),
+        device=directory.stat().st_dev,
+        free=state.f_bavail * state.f_frsize,
+        used=sum(_blocks_under(place) for place in own),
+    )
+
+
+def _blocks_under(place: Path) -> int:
+    total = 0
+    for directory, _directories, names in os.walk(place):
+        for name in names:
+            with suppress(FileNotFoundError):  # gone since it was listed
+                total += (Path(directory) / name).lstat().st_blocks * 512
+    return total
+
+
+def judge_pool_space(storage: Storage, needs: Needs) -> Verdict:
+    pool, others = storage.pool, 0
+    if needs.install and storage.shared:
+        others = max(0, INSTALLER_LEAST - storage.installer.used)
+    full = max(0, needs.disk_bytes - pool.used) + others
+    least = max(0, _least_in_pool(needs) - pool.used) + others
+    bootstrap = " (with the installer's bootstrap VM)" if others else ""
+    needed = f"{gib(least)} needed now, {gib(full)} in full{bootstrap}"
+    measured = f"{gib(pool.free)} free in {pool.directory}; {needed}"
+    if pool.free < least:
+        return blocker(measured, "Free some space, or mount a larger file system at the pool's path.")
+    if pool.free < full:
+        return warning(measured, "The thin disks may outgrow the file system: watch it, or make the disks smaller.")
+    return ok(measured)
+
+
+def _least_in_pool(needs: Needs) -> int:
+    if needs.install:
+        return int(needs.disk_bytes * INSTALL_SHARE)
+    return min(needs.disk_bytes, REHEARSAL_LEAST)
+
+
+def judge_installer_space(storage: Storage, needs: Needs) -> Verdict:
+    place = storage.installer
+    if not needs.install:
+        return ok("no installation is configured")
+    free = place.free + place.used
+    measured = f"{gib(free)} free for {INSTALLER_IMAGES} in {place.directory}"
+    advice = f"The installer's bootstrap VM lies there and nowhere else: mount or free {gib(INSTALLER_FULL)}."
+    if free < INSTALLER_LEAST:
+        return blocker(measured, advice)
+    if free < INSTALLER_FULL:
+        return warning(measured, advice)
+    return ok(measured + (", the pool's file system" if storage.shared else ""))
+
+
+@dataclass(frozen=True)
+class SyncLatency:
+    directory: str
+    milliseconds: tuple[float, ...]
+
+    @property
+    def p99(self) -> float:
+        return sorted(self.milliseconds)[int(len(self.milliseconds) * 0.99)]
+
+
+def measure_sync_latency(needs: Needs) -> SyncLatency:
+    directory = nearest_existing(needs.pool_path)
+    # Nameless (O_TMPFILE) where the file system can, so that nothing stays behind even when killed.
+    with tempfile.TemporaryFile(dir=directory) as file:
+        return SyncLatency(str(directory), tuple(_synced_writes(file.fileno())))
+
+
+def _synced_writes(descriptor: int) -> list[float]:
+    os.posix_fallocate(descriptor, 0, len(RECORD) * RECORDS)
+    os.fsync(descriptor)
+    durations: list[float] = []
+    end = time.monotonic() + SECONDS
+    while len(durations) < RECORDS and (not durations or time.monotonic() < end):
+        start = time.monotonic()
+        os.write(descriptor, RECORD)
+        os.fdatasync(descriptor)
+        durations.append((time.monotonic() - start) * 1000)
+    return durations
+
+
+def judge_sync_latency(latency: SyncLatency, _needs: Needs) -> Verdict:
+    measured = f"p99 {latency.p99:.2f} ms over {len(latency.milliseconds)} synced writes in {latency.directory}"
+    if latency.p99 > ETCD_P99_MS:
+        return warning(
+            measured,
+            f"etcd wants less than {ETCD_P99_MS:g} ms: put the pool on an SSD, keep other writers off that disk, "
+            "or set etcd's slow-disk profile.",
+        )
+    return ok(measured)

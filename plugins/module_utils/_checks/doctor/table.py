@@ -1,0 +1,41 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import BLOCKER, OK, WARNING, Verdict
+
+WIDTH = 110
+SHOWN = {OK: "ok", WARNING: "warning", BLOCKER: "BLOCKER"}
+
+
+def table(verdicts: Mapping[str, Verdict]) -> list[str]:
+    """Lines of text: what was measured beside each check, and what to do below it."""
+    name_width = max(map(len, verdicts))
+    lines = [line for name, verdict in verdicts.items() for line in _row(name, verdict, name_width)]
+    return [*lines, _summary([verdict.status for verdict in verdicts.values()])]
+
+
+def _row(name: str, verdict: Verdict, name_width: int) -> list[str]:
+    start = f"{SHOWN[verdict.status]:<8} {name:<{name_width}}  "
+    indent = " " * len(start)
+    return [*_wrapped(verdict.measured, start, indent), *_wrapped(verdict.advice, f"{indent}-> ", f"{indent}   ")]
+
+
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _summary(statuses: list[str]) -> str:
+    counts = {status: statuses.count(status) for status in SHOWN}
+    return (
+        f"{_counted(counts[BLOCKER], 'blocker')}, {_counted(counts[WARNING], 'warning')}, "
+        f"{counts[OK]} of {len(statuses)} checks ok"
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

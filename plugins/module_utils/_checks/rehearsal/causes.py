@@ -1,0 +1,103 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From failed checks and what is seen on the host to the cause, and what to do. Pure.
+
+Each cause is a function that has a look and says a sentence, or nothing. The first that says something is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes_network, causes_node
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_network import NETWORK, broken_path
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_node import BMC, NODES
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, Check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+
+    Cause = Callable[[Lab, Evidence, Check], str]
+
+FILTERED = (causes_network.refused_to_host, causes_network.lost_rules)
+NAMES = (causes_network.silent_name_server, causes_network.missing_record, *FILTERED)
+ADDRESS = (broken_path, causes_network.exhausted_pool, causes_network.foreign_lease, *FILTERED)
+CAUSES: Mapping[str, tuple[Cause, ...]] = {
+    "installer's bridge": (broken_path,),
+    "address": ADDRESS,
+    "address from its disk": ADDRESS,
+    "DHCP servers": (broken_path, causes_network.second_server, causes_network.exhausted_pool, *FILTERED),
+    "gateway": (broken_path, *FILTERED),
+    "names": (broken_path, *NAMES),
+    "reverse names": (broken_path, *NAMES),
+    "names on the host": (broken_path, *NAMES),
+    "time": (causes_network.own_clock,),
+    "full-size frames": (broken_path, causes_network.small_mtu),
+    "way out": (
+        broken_path,
+        causes_network.no_forwarding,
+        causes_network.no_translation,
+        causes_network.refused_on_the_way,
+        causes_network.lost_rules,
+    ),
+    "virtual addresses free": (causes_network.holder,),
+    "virtual addresses": (broken_path, causes_network.filtered_http),
+    "other nodes": (broken_path, causes_network.refused_on_the_way),
+    "BMC answers": (broken_path, causes_node.bmc_door),
+    "power and media": (causes_node.medium_out_of_reach,),
+    "boots from its medium": (broken_path, causes_node.wrong_start),
+    "disk written": (causes_node.is_read_only,),
+    "boots from its disk": (broken_path, causes_node.wrong_start),
+}
+
+
+def no_path(lab: Lab, evidence: Evidence) -> str:
+    """Why nothing on the installer's bridge can reach anything; empty: it is not known to be so."""
+    return broken_path(lab, evidence).replace(f". {NETWORK}", "")
+
+
+def explained(lab: Lab, evidence: Evidence, checks: Sequence[Check]) -> list[Check]:
+    return [_with_advice(lab, evidence, check) if check.state == FAILED else check for check in checks]
+
+
+def _with_advice(lab: Lab, evidence: Evidence, check: Check) -> Check:
+    said = next(filter(None, (cause(lab, evidence, check) for cause in CAUSES.get(check.check, ()))), "")
+    return replace(check, advice=said or ADVICE.get(check.check, ""))
+
+
+ADVICE = {
+    "boots": "Its console says how far it came.",
+    "comes to its end": "Its console says more; a host that is short of memory may have ended the VM.",
+    "address": "The reservation and the VM's MAC address must agree: playbooks/network.yml, then playbooks/nodes.yml.",
+    "MAC address": f"The VM's card has another MAC address than its reservation. {NODES}",
+    "DHCP servers": f"The lab's dnsmasq does not answer on the bridge. {NETWORK}",
+    "static routes": f"The pool's routes are not what the lab says. {NETWORK}",
+    "gateway": f"DHCP names no router. {NETWORK}",
+    "names": f"The lab's name server does not have what the lab says. {NETWORK}",
+    "reverse names": f"The lab's name server does not have what the lab says. {NETWORK}",
+    "names on the host": f"The host's resolver does not ask the lab's name server for the lab's domain. {NETWORK}",
+    "time": "Nodes without the time do not become ready: name other servers in machine_network.ntp_servers.",
+    "full-size frames": "Something on the way takes smaller frames only: compare the MTUs that `ip link` shows.",
+    "way out": "What leaves the lab is not translated, or filtered: see the host's firewall and forward policy.",
+    "virtual addresses free": "Name other machine_network.vips, or find who has these: another lab or cluster.",
+    "BMC login": f"The BMC does not know the password of /var/lib/nometal/bmc. {BMC}",
+    "wrong password refused": f"A BMC that lets in everybody is no BMC of this lab. {BMC}",
+    "other VMs hidden": f"This account sees VMs that are not its own. {BMC}",
+    "power and media": "The BMC's own log says more: journalctl -u 'nometal-bmc-*'.",
+    "boots from its medium": "Its console says how far it came. A host short of memory or processors is slow, too.",
+    "hostname": f"The reservation gives another name. {NETWORK}",
+    "firmware": f"The VM was made with other firmware. {NODES}",
+    "hardware": f"The VM was made with other hardware, or waits for its next power cycle. {NODES}",
+    "disks": f"The VM has other disks. {NODES}",
+    "root disk": "The installer would not find a disk either: root_device_hints in lab_spec.nodes.overrides.",
+    "disk written": "The pool may be full, or the disk broken: see the console.",
+    "boots from its disk": "The BMC's boot order does not reach the VM: nodes would boot their medium for ever.",
+    "virtual addresses": "What the bootstrap VM has taken is not reached: another holder, or a filter.",
+    "other nodes": "Nodes do not reach each other: a filter on the bridge, such as Docker's policy with br_netfilter.",
+    "installer's bridge": f"create cluster would stop at once. {NETWORK}",
+}

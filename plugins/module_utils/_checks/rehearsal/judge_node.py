@@ -1,0 +1,238 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What nodes and their BMCs have shown, against what the lab says. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.judge_bootstrap import (
+    few,
+    foreign_giver,
+    names_check,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
+    OK,
+    Check,
+    Story,
+    compared,
+    plain,
+    skipped,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+
+    Node = Mapping[str, Any]
+    Report = Mapping[str, Any]
+
+KERNEL_MIB = 192
+"""What of a VM's memory the firmware and the kernel have for themselves, at most."""
+SLOW_MS = 10.0
+"""What etcd can live with, for 99 of 100 writes."""
+OF_BMC = {
+    "BMC answers": ("it answers without a login", "bmc"),
+    "BMC login": ("its own account is let in", "login"),
+    "wrong password refused": ("it is refused", "wrong password"),
+    "other VMs hidden": ("404 for VMs that are not its own", "confinement"),
+    "power and media": (
+        "it switches, inserts, sets the boot device",
+        "power off",
+        "insert",
+        "boot from medium",
+        "power on",
+    ),
+}
+"""What is expected, and the steps that show it."""
+AFTER = ("power off again", "eject", "boot from disk", "power on again")
+STAGES = {
+    "BMC answers": ("bmc",),
+    "boots from its medium": ("booted from medium",),
+    "boots from its disk": (*AFTER, "booted from disk"),
+}
+
+
+def judge(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool = True) -> Iterator[Check]:
+    who = node["name"]
+    for check, (expected, *steps) in OF_BMC.items():
+        step = story.step(who, *steps)
+        if step:
+            yield verdict(check, who, _trouble(step), expected, str(step["said"]))
+    yield from _from_medium(lab, node, story, can_secure_boot=can_secure_boot)
+    yield from _from_disk(node, story)
+    yield from _not_tried(who, story)
+
+
+def _not_tried(who: str, story: Story) -> Iterator[Check]:
+    reason = f"not tried: {story.hindrance or 'what comes before it has failed'}"
+    for check, steps in STAGES.items():
+        if story.step(who, *steps) is None:
+            yield skipped(check, who, reason)
+
+
+def _trouble(step: Mapping[str, Any]) -> str:
+    if step["ok"]:
+        return ""
+    return f"{step['step']}: {step['said']}"
+
+
+def _from_medium(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool) -> Iterator[Check]:
+    who, step = node["name"], story.step(node["name"], "booted from medium")
+    if step is None:
+        return
+    yield verdict("boots from its medium", who, "" if step["ok"] else step["said"], "it boots the image and reports")
+    report = story.report(who, "medium")
+    if report is None:
+        return
+    yield from _identity(lab, node, report)
+    if lab.provisioning and lab.boots_by_network:
+        yield _provisioning_address(lab.provisioning, node, report)
+    yield _firmware(node, report, can_secure_boot=can_secure_boot)
+    yield _hardware(node, report)
+    yield _disks(node, report)
+    seen = story.report(who, "seen")
+    if seen is not None:
+        yield from _surroundings(lab, node, seen["seen"], story)
+    written = story.report(who, "written")
+    if written is not None:
+        yield from _writing(node, report, written)
+
+
+def _identity(lab: Lab, node: Node, report: Report) -> Iterator[Check]:
+    cards = {card["mac"]: card for card in report["cards"]}
+    mac = machine_mac(node)
+    if mac not in cards:
+        yield compared("MAC address", node["name"], mac, list(cards))
+        return
+    wanted = node["ips"]
+    got = [
+        address
+        for address in cards[mac]["addresses"]
+        if address in wanted or not _is_made_by_itself(address, cards[mac])
+    ]
+    address = compared("address", node["name"], wanted, got)
+    yield replace(address, seen=address.seen + foreign_giver(lab, cards[mac]))
+    names = {node["name"], node["fqdn"]}
+    hostname = report["hostname"]
+    yield verdict("hostname", node["name"], "" if hostname in names else hostname, node["name"], hostname)
+
+
+def _provisioning_address(told: Mapping[str, Any], node: Node, report: Report) -> Check:
+    """Of the card that it boots from; who gives it is the bootstrap VM."""
+    got = [address for card in report["cards"] if card["mac"] == node["boot_mac"] for address in card["addresses"]]
+    network = ipaddress.ip_network(told["cidr"])
+    fitting = [address for address in got if ipaddress.ip_address(address) in network]
+    return verdict(
+        "provisioning address", node["name"], "" if fitting else plain(got) or "none", str(network), plain(got)
+    )
+
+
+def machine_mac(node: Node) -> str:
+    return next((nic["mac"] for nic in node["nics"] if nic["role"] == "machine"), node["boot_mac"])
+
+
+def _is_made_by_itself(address: str, card: Mapping[str, Any]) -> bool:
+    """From a router's advertisement and the MAC address, beside the one that DHCP gives."""
+    return ":" in address and "ff:fe" in address and address != (card["dhcp6"] or {}).get("address")
+
+
+def _firmware(node: Node, report: Report, *, can_secure_boot: bool) -> Check:
+    wanted = node["firmware"]
+    found = report["firmware"]
+    if found == "uefi" and report["secure_boot"]:
+        found = "uefi-secure"
+    if wanted == "uefi-secure" and not can_secure_boot:
+        return skipped("firmware", node["name"], "the distribution's signed boot loaders are not to be had here")
+    return compared("firmware", node["name"], wanted, found)
+
+
+def _hardware(node: Node, report: Report) -> Check:
+    fewer = report["vcpus"] != node["vcpus"]
+    less = not node["memory_mib"] * 0.9 - KERNEL_MIB <= report["memory_mib"] <= node["memory_mib"]
+    found = f"{report['vcpus']} vCPUs, {report['memory_mib']} MiB"
+    return verdict(
+        "hardware",
+        node["name"],
+        found if fewer or less else "",
+        f"{node['vcpus']} vCPUs, {node['memory_mib']} MiB",
+        found,
+    )
+
+
+def _disks(node: Node, report: Report) -> Check:
+    wanted = [f"{disk['serial']} ({disk['size_bytes'] // 1024**2} MiB)" for disk in node["disks"]]
+    found = [f"{disk['serial']} ({disk['size_bytes'] // 1024**2} MiB)" for disk in report["disks"]]
+    return compared("disks", node["name"], wanted, found)
+
+
+def _surroundings(lab: Lab, node: Node, seen: Mapping[str, Any], story: Story) -> Iterator[Check]:
+    asked = {name for name, *_rest in seen["names"]}
+    wanted = {name: addresses for name, addresses in lab.names().items() if name in asked}
+    yield names_check("names", node["name"], wanted, seen["names"])
+    never_up = {ip for other in lab.nodes if not story.report(other["name"], "medium") for ip in other["ips"]}
+    silent = [
+        f"{_who_is(lab, address)}: {trouble}"
+        for address, trouble in seen["peers"].items()
+        if trouble and address not in never_up
+    ]
+    asked_of = [address for address in seen["peers"] if address not in never_up]
+    rest = f"; {len(never_up)} of nodes that are not up were left out" if never_up else ""
+    wanted_answers = f"{len(asked_of)} addresses answer{rest}"
+    yield verdict("other nodes", node["name"], few(silent), wanted_answers)
+    broken = [f"{url}: {trouble}" for url, trouble in seen["vips"].items() if trouble]
+    yield verdict("virtual addresses", node["name"], few(broken), f"{', '.join(lab.all_vips)} lead to the bootstrap VM")
+
+
+def _who_is(lab: Lab, address: str) -> str:
+    name = next((other["name"] for other in lab.nodes if address in other["ips"]), "the host")
+    return f"{name} ({address})"
+
+
+def _writing(node: Node, report: Report, written: Mapping[str, Any]) -> Iterator[Check]:
+    who = node["name"]
+    chosen = next((disk for disk in report["disks"] if disk["device"] == written["device"]), None)
+    told = ", ".join(f"{name} {value}" for name, value in (node["root_device_hints"] or {}).items()) or "the first disk"
+    yield verdict("root disk", who, "" if chosen else "no disk is as the hints say", told, _disk_named(chosen))
+    if chosen:
+        yield verdict("disk written", who, written.get("trouble", ""), f"{written['device']} can be written")
+    if written.get("syncs"):
+        slow = written["syncs"][int(len(written["syncs"]) * 0.99)]
+        late = f"; etcd wants less than {SLOW_MS:.0f} ms" if slow > SLOW_MS else ""
+        yield Check("small writes", who, OK, f"etcd wants 99 of 100 within {SLOW_MS:.0f} ms", f"{slow:.1f} ms{late}")
+
+
+def _disk_named(disk: Mapping[str, Any] | None) -> str:
+    return f"{disk['device']}, serial {disk['serial']}" if disk else ""
+
+
+def _from_disk(node: Node, story: Story) -> Iterator[Check]:
+    who = node["name"]
+    step = story.step(who, *AFTER, "booted from disk")
+    if step is None:
+        return
+    report = story.report(who, "disk")
+    if report is None:
+        seen = "it booted its medium again" if story.report(who, "medium again") else ""
+        yield verdict(
+            "boots from its disk", who, seen or _trouble(step) or "nothing heard", "it boots from its disk and reports"
+        )
+        return
+    from_disk = report["medium"].startswith("/dev/") and not report["late"]
+    yield verdict(
+        "boots from its disk",
+        who,
+        "" if from_disk else f"it booted from {report['medium']}",
+        "its disk",
+        report["medium"],
+    )
+    again = [card["addresses"] for card in report["cards"] if card["mac"] == machine_mac(node)]
+    if not again:  # another MAC address, as has been told
+        return
+    lost = [ip for ip in node["ips"] if not any(ip in addresses for addresses in again)]
+    yield verdict("address from its disk", who, ", ".join(f"lacks {ip}" for ip in lost), ", ".join(node["ips"]))

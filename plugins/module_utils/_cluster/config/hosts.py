@@ -1,0 +1,82 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the hosts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import BOOT_MODES, ROLES
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MAC_PATTERN
+
+HOSTS = f"{PLATFORM}.hosts"
+VIRTUAL_MEDIA = ("redfish-virtualmedia", "idrac-virtualmedia", "ilo5-virtualmedia")
+
+
+def problems(config: dict[str, Any]) -> Iterator[str]:
+    hosts = entries(config, HOSTS)
+    yield from _counts(config, hosts)
+    for name, values in (
+        ("name", [host.get("name") for host in hosts]),
+        ("bootMACAddress", [_lower(host.get("bootMACAddress")) for host in hosts]),
+        ("bmc.address", [at(host, "bmc.address") for host in hosts]),
+    ):
+        yield from _one_each(name, values)
+    for number, host in enumerate(hosts):
+        yield from _host(config, host, f"{HOSTS}[{number}]")
+    external = _lower(at(config, PLATFORM).get("externalMACAddress"))
+    if external is not None and external in [_lower(host.get("bootMACAddress")) for host in hosts]:
+        yield f"{PLATFORM}.externalMACAddress: is {external}, which a host has already; another one is right"
+
+
+def _counts(config: dict[str, Any], hosts: list[Any]) -> Iterator[str]:
+    wanted = {
+        "master": at(config, "controlPlane.replicas"),
+        "arbiter": at(config, "arbiter.replicas") or 0,
+        "worker": sum(pool["replicas"] for pool in config["compute"] if isinstance(pool.get("replicas"), int)),
+    }
+    there = Counter(host.get("role") for host in hosts if isinstance(host.get("role"), str))
+    for role, count in wanted.items():
+        if isinstance(count, int) and there[role] < count:
+            yield f"{HOSTS}: has {there[role]} of the role {role} for {count} replicas; as many are right"
+
+
+def _one_each(name: str, values: list[Any]) -> Iterator[str]:
+    for number, value in enumerate(values):
+        if not isinstance(value, str) or not value:
+            yield f"{HOSTS}[{number}].{name}: is missing; every host has one"
+        elif value in values[:number]:
+            yield f"{HOSTS}[{number}].{name}: is {show(value)}, which hosts[{values.index(value)}] has already"
+
+
+def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterator[str]:
+    if host.get("role") not in ROLES.values():
+        yield f"{path}.role: is {show(host.get('role'))}; {', '.join(ROLES.values())} are right"
+    mac = host.get("bootMACAddress")
+    if isinstance(mac, str) and not re.fullmatch(MAC_PATTERN, mac):
+        yield f"{path}.bootMACAddress: is {show(mac)}; six pairs of hex digits are right"
+    mode, scheme = host.get("bootMode", "UEFI"), _scheme(host)
+    if mode not in BOOT_MODES.values():
+        yield f"{path}.bootMode: is {show(mode)}; {', '.join(BOOT_MODES.values())} are right"
+    if mode == "UEFISecureBoot" and scheme == "ipmi":
+        yield f"{path}.bootMode: is UEFISecureBoot, which ipmi has not; UEFI or legacy is right"
+    disabled = at(config, f"{PLATFORM}.provisioningNetwork") == "Disabled"
+    if scheme and disabled and scheme not in VIRTUAL_MEDIA:
+        right = f"{', '.join(VIRTUAL_MEDIA)} are right without one"
+        yield f"{path}.bmc.address: is one of {scheme}, which boots from a provisioning network; {right}"
+
+
+def _scheme(host: Mapping[str, Any]) -> str:
+    address = at(host, "bmc.address")
+    return address.partition("://")[0].partition("+")[0] if isinstance(address, str) else ""
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value

@@ -1,0 +1,140 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""lab -> install-config.yaml, as a dict without any secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.contradictions import contradictions
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.files import certificates, public_keys
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.networking import networking
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import installed, platform
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
+    FENCING_WITHOUT_PREVIEW,
+    Release,
+    knows,
+    release_of,
+    text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules import problems
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+
+
+class InstallConfigError(OperatorError):
+    """No installer of that release would take it. Its text lists every error, one a line."""
+
+    def __init__(self, release: Release, found: list[str]) -> None:
+        count = len(found)
+        heading = f"install-config.yaml has {count} error{'s' if count > 1 else ''} for release {text(release)}:"
+        super().__init__("\n".join([heading, *(f"- {problem}" for problem in found)]))
+
+
+def install_config(
+    lab: dict[str, Any],
+    version: str | None = None,
+    *,
+    ssh_key: str | None = None,
+    bmc_ca: str | None = None,
+    trust_bundle: str | None = None,
+) -> dict[str, Any]:
+    """Refused with an InstallConfigError is also what the installer would not notice before it stumbles."""
+    own = lab["install"] or {}
+    release = release_to_install(lab, version)
+    keys = public_keys(ssh_key, fips=bool(merged({"fips": own.get("fips")}, own.get("config", {})).get("fips")))
+    made = {
+        **_cluster(lab, release),
+        "platform": {"baremetal": platform(lab, release, certificates(bmc_ca, "The CA of the BMC service"))},
+        **({"sshKey": keys} if keys else {}),
+        **_trust(certificates(trust_bundle, "The trust bundle"), release),
+        **_wishes(own, release),
+    }
+    result: dict[str, Any] = merged(made, own.get("config", {}))
+    found = problems(result, release)
+    told = [problem.partition(":")[0] for problem in found]
+    found += [what for path, what in contradictions(made, result) if not any(_overlap(path, key) for key in told)]
+    if found:
+        raise InstallConfigError(release, found)
+    return result
+
+
+def _overlap(path: str, other: str) -> bool:
+    return path.startswith(other) or other.startswith(path)
+
+
+def release_to_install(lab: dict[str, Any], version: str | None) -> Release:
+    if version:
+        return release_of(version)
+    if lab["install"] is None:
+        raise OperatorError("The lab names no release: lab_spec.install.version does, or a version given beside it.")
+    own = lab["install"]["release"]
+    return own["major"], own["minor"]
+
+
+def _cluster(lab: dict[str, Any], release: Release) -> dict[str, Any]:
+    counts = lab["control_plane"]
+    control_plane = _pool("master", counts["replicas"])
+    preview = {}
+    if counts["fencing"]:
+        control_plane["fencing"] = {"credentials": [_fence(node) for node in installed(lab) if _is_control_plane(node)]}
+        preview = {"featureSet": "TechPreviewNoUpgrade"} if release < FENCING_WITHOUT_PREVIEW else {}
+    return {
+        "apiVersion": "v1",
+        "baseDomain": lab["base_domain"],
+        "metadata": {"name": lab["name"]},
+        **preview,
+        "networking": networking(lab),
+        "compute": [_pool("worker", counts["workers"])],
+        "controlPlane": control_plane,
+        **({"arbiter": _pool("arbiter", counts["arbiters"])} if counts["arbiters"] else {}),
+    }
+
+
+def _pool(name: str, replicas: int) -> dict[str, Any]:
+    return {"name": name, "replicas": replicas, "platform": {"baremetal": {}}}
+
+
+def _is_control_plane(node: dict[str, Any]) -> bool:
+    return bool(node["role"] == "control-plane")
+
+
+def _fence(node: dict[str, Any]) -> dict[str, Any]:
+    """Fence agents switch power, and know nothing of virtual media, nor of our CA."""
+    address = node["bmc"]["address"].replace("redfish-virtualmedia+", "redfish+", 1)
+    return {"hostname": node["name"], "address": address, "certificateVerification": "Disabled"}
+
+
+def _trust(bundle: str | None, release: Release) -> dict[str, Any]:
+    if not bundle:
+        return {}
+    always = knows(release, "additionalTrustBundlePolicy")
+    return {"additionalTrustBundle": bundle, **({"additionalTrustBundlePolicy": "Always"} if always else {})}
+
+
+def _wishes(own: dict[str, Any], release: Release) -> dict[str, Any]:
+    """What the operator asked for by plain names. Each is refused by the model for a release that cannot do it."""
+    sources = "imageDigestSources" if knows(release, "imageDigestSources") else "imageContentSources"
+    wishes = {
+        "proxy": _proxy(own.get("proxy")),
+        sources: own.get("image_mirrors"),
+        "fips": own.get("fips"),
+        "capabilities": _capabilities(own.get("capabilities")),
+        "cpuPartitioningMode": "AllNodes" if own.get("cpu_partitioning") else None,
+    }
+    return {name: wish for name, wish in wishes.items() if wish}
+
+
+def _proxy(own: dict[str, Any] | None) -> dict[str, Any] | None:
+    if own is None:
+        return None
+    named = {"httpProxy": own["http"], "httpsProxy": own["https"], "noProxy": ",".join(own["no_proxy"])}
+    return {name: value for name, value in named.items() if value}
+
+
+def _capabilities(own: dict[str, Any] | None) -> dict[str, Any] | None:
+    if own is None:
+        return None
+    more = {"additionalEnabledCapabilities": list(own["additional"])} if own["additional"] else {}
+    return {"baselineCapabilitySet": own["baseline"], **more}

@@ -1,0 +1,74 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about how many there are of each kind of node, and about the two that fence each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
+    ARBITER_AND_FENCING,
+    FENCING_WITHOUT_PREVIEW,
+    PLATFORM,
+    Release,
+    text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+
+FEWEST, PAIR = 3, 2
+WITH_PREVIEWS = ("TechPreviewNoUpgrade", "CustomNoUpgrade")
+FENCES = "controlPlane.fencing.credentials"
+
+
+def problems(config: dict[str, Any], release: Release) -> Iterator[str]:
+    misread = [problem for path, name, pool in pools(config) for problem in _pool(path, name, pool)]
+    yield from misread or _counts(config, release)
+    if len(config["compute"]) > 1:
+        yield f"compute: has {len(config['compute'])} pools; one is right"
+    yield from _fences(config, release)
+
+
+def pools(config: dict[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Where each stands, what it is called, and what it says."""
+    yield "controlPlane", "master", config["controlPlane"]
+    if "arbiter" in config:
+        yield "arbiter", "arbiter", config["arbiter"]
+    for number, pool in enumerate(config["compute"]):
+        yield f"compute[{number}]", "worker", pool
+
+
+def _pool(path: str, name: str, pool: Mapping[str, Any]) -> Iterator[str]:
+    """Without a number the installer takes 3, which a list that was replaced easily comes to."""
+    if pool.get("name") != name:
+        yield f"{path}.name: is {show(pool.get('name'))}; {name} is right"
+    replicas = pool.get("replicas")
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        yield f"{path}.replicas: is {show(replicas)}; a whole number is right"
+
+
+def _counts(config: dict[str, Any], release: Release) -> Iterator[str]:
+    count, arbiters = config["controlPlane"]["replicas"], at(config, "arbiter.replicas") or 0
+    pair = release >= ARBITER_AND_FENCING and (arbiters == 1 or len(entries(config, FENCES)) == PAIR)
+    if count < FEWEST and not (count == PAIR and pair):
+        right = f"{FEWEST} or more are right, or {PAIR} with an arbiter or with two fencing credentials"
+        yield f"controlPlane.replicas: is {count}; {right}"
+    elif arbiters and count != PAIR:
+        yield f"arbiter.replicas: is {arbiters} beside {count} control plane nodes; an arbiter is for exactly {PAIR}"
+
+
+def _fences(config: dict[str, Any], release: Release) -> Iterator[str]:
+    credentials = entries(config, FENCES)
+    if credentials and release < FENCING_WITHOUT_PREVIEW and config.get("featureSet") not in WITH_PREVIEWS:
+        wrong = f"is {show(config.get('featureSet'))} beside fencing, a technology preview in {text(release)}"
+        yield f"featureSet: {wrong}; {' or '.join(WITH_PREVIEWS)} is right"
+    if credentials and len(credentials) != PAIR:
+        yield f"{FENCES}: has {len(credentials)}; {PAIR} are right, one for each control plane node"
+    names = [host.get("name") for host in entries(config, f"{PLATFORM}.hosts") if host.get("role") == "master"]
+    for number, credential in enumerate(credentials):
+        if credential.get("hostname") not in names:
+            yield f"{FENCES}[{number}].hostname: is {show(credential.get('hostname'))}; a control plane host is right"
+        if not isinstance(credential.get("address"), str):
+            yield f"{FENCES}[{number}].address: is {show(credential.get('address'))}; the address of its BMC is right"

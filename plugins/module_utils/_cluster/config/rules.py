@@ -1,0 +1,108 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an installer has against an install-config.yaml, or would stumble over without a word.
+
+The model keeps all of it by itself. What lab_spec.install.config says has the last word, and can break any of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import hosts as config_hosts
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import networks as config_networks
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import pools as config_pools
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import vips as config_vips
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.pools import FENCES
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
+    BMC,
+    FENCE,
+    HINTS,
+    HOST,
+    KEYS,
+    NETWORKING,
+    PLATFORM,
+    POOL,
+    TOP,
+    Release,
+    text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import nearest, show, show_key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LABEL_PATTERN, LONGEST_CLUSTER_NAME
+
+MAPPINGS = ("metadata", "networking", "controlPlane", "platform", PLATFORM)
+LISTS = ("compute", f"{PLATFORM}.hosts")
+
+
+def problems(config: dict[str, Any], release: Release) -> list[str]:
+    """`key: what is wrong; what is right`, all of them."""
+    misshapen = list(_shapes(config))
+    if misshapen:
+        return misshapen
+    return [
+        *_keys(config, release),
+        *_identity(config),
+        *config_networks.problems(config),
+        *config_pools.problems(config, release),
+        *config_vips.problems(config, release),
+        *config_hosts.problems(config),
+    ]
+
+
+def _shapes(config: dict[str, Any]) -> Iterator[str]:
+    """The other rules rely on these."""
+    for path in (*MAPPINGS, *(["arbiter"] if "arbiter" in config else [])):
+        if not isinstance(at(config, path), Mapping):
+            yield f"{path}: is no mapping; leave it to the lab, or give a mapping"
+    for path in (*LISTS, *([FENCES] if at(config, FENCES) is not None else [])):
+        found = at(config, path)
+        if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+            yield f"{path}: is no list of mappings; leave it to the lab, or give such a list"
+
+
+def _keys(config: dict[str, Any], release: Release) -> Iterator[str]:
+    yield from _unknown(config, TOP, "", release)
+    yield from _unknown(config["networking"], NETWORKING, NETWORKING, release)
+    for path, _name, pool in config_pools.pools(config):
+        yield from _unknown(pool, POOL, path, release)
+    yield from _unknown(at(config, PLATFORM), PLATFORM, PLATFORM, release)
+    for number, host in enumerate(entries(config, f"{PLATFORM}.hosts")):
+        path = f"{PLATFORM}.hosts[{number}]"
+        yield from _unknown(host, HOST, path, release)
+        for name, section in (("bmc", BMC), ("rootDeviceHints", HINTS)):
+            if isinstance(host.get(name), Mapping):
+                yield from _unknown(host[name], section, f"{path}.{name}", release)
+    for number, credential in enumerate(entries(config, FENCES)):
+        yield from _unknown(credential, FENCE, f"{FENCES}[{number}]", release)
+
+
+def _unknown(given: Mapping[str, Any], section: str, path: str, release: Release) -> Iterator[str]:
+    known = {name for name, since in KEYS[section].items() if since <= release}
+    for name in given:
+        if name in known:
+            continue
+        where, since = inside(path, show_key(name)), KEYS[section].get(name)
+        if since:
+            yield f"{where}: is no key of {text(release)}; {text(since)} is the first release that has it"
+            continue
+        close = nearest(str(name), known)
+        yield f"{where}: is no key of {text(release)}; {f'did you mean {close}?' if close else 'leave it out'}"
+
+
+def _identity(config: dict[str, Any]) -> Iterator[str]:
+    if config.get("apiVersion") != "v1":
+        yield f"apiVersion: is {show(config.get('apiVersion'))}; v1 is right"
+    name = config["metadata"].get("name")
+    if not isinstance(name, str) or not re.fullmatch(LABEL_PATTERN, name) or len(name) > LONGEST_CLUSTER_NAME:
+        yield f"metadata.name: is {show(name)}; at most {LONGEST_CLUSTER_NAME} characters, with no dot, are right"
+    if not isinstance(config.get("baseDomain"), str) or not config["baseDomain"]:
+        yield f"baseDomain: is {show(config.get('baseDomain'))}; a domain is right"
+    if list(config["platform"]) != ["baremetal"]:
+        yield f"platform: has {', '.join(map(show_key, config['platform']))}; baremetal alone is right"
+    if "imageContentSources" in config and "imageDigestSources" in config:
+        yield "imageContentSources: stands beside imageDigestSources; one of the two is right"

@@ -1,0 +1,145 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is told of an installation to those who follow it: one line for each change."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Finding
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+
+INSTALLER, OPERATORS, CONTROL_PLANE = "installer", "operators", "control plane"
+STEP = 5 * usual.MINUTE
+"""The time spent is told anew after each: often enough to see that it lives, and not a line a minute."""
+PERCENT_STEP = 5
+AFTER_BOOTSTRAP = (Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
+BEFORE = set(usual.STAGES) - set(AFTER_BOOTSTRAP)
+"""Releases have not all of them."""
+WHOLE = sum(each.seconds for each in usual.STAGES.values())
+DIGITS = re.compile(r"\d+")
+RELIEF = "the installation has gone on since"
+ON_AGAIN = "its nodes are switched on"
+
+
+def installer(story: Story, now: float) -> str:
+    if story.stage is None:
+        return "begins"
+    if story.stage is Stage.COMPLETE:
+        return DOING[story.stage]
+    spent = max(now - story.since, 0) // STEP * STEP
+    took = usual.words(usual.STAGES[story.stage].seconds)
+    times = f"{usual.words(spent)}, usually {took}" if spent else f"usually {took}"
+    return f"{DOING[story.stage]} ({times})"
+
+
+def part(story: Story, now: float) -> float:
+    """How much of the whole is behind it, by the time that each stage usually takes."""
+    if story.stage is None or story.stage is Stage.COMPLETE:
+        return float(story.stage is Stage.COMPLETE)
+    over = {span.stage for span in story.spans} - {story.stage}
+    if story.stage in AFTER_BOOTSTRAP:
+        over |= BEFORE
+    elif story.stage is Stage.CONTROL_PLANE:
+        over -= {Stage.BOOTSTRAP}  # which goes on afterwards
+    here = usual.STAGES[story.stage].seconds
+    seconds = sum(usual.STAGES[stage].seconds for stage in over if stage in usual.STAGES)
+    return (seconds + min(max(now - story.since, 0), here)) / WHOLE
+
+
+class Teller:
+    """Tells what has changed, and nothing twice. Times count from when the installer began."""
+
+    def __init__(self, path: Path, started: float | None = None) -> None:
+        self._started = time.time() if started is None else started
+        self._log = EventLog(path, self._started)
+        self._told: dict[str, tuple[str, bool]] = {}
+        self._states: dict[str, str] = {}
+        self._errors: set[tuple[str, str]] = set()
+        self._found: set[tuple[str, str]] = set()
+        self._operators: tuple[int, str, int] | None = None
+        self._part: float | None = None
+        self._stage: Stage | None = None
+        self.troubles: list[str] = []
+
+    def tell(self, who: str, state: str, *, trouble: bool = False, since: float | None = None) -> None:
+        """Since: when it came to be so, if that was not now."""
+        if self._told.get(who) != (state, trouble):
+            self._told[who] = (state, trouble)
+            part, at = self._part if who == INSTALLER else None, None if since is None else since - self._started
+            self._log.note(who, state, trouble=trouble, part=part, at=at)
+
+    def tell_trouble(self, who: str, what: str, since: float | None = None) -> None:
+        """Once, whatever becomes of it."""
+        said = f"{who}: {what}"
+        if said not in self.troubles:
+            self.troubles.append(said)
+            self.tell(who, what, trouble=True, since=since)
+
+    def tell_off(self, what: str) -> None:
+        """Which control plane nodes are switched off, in words; empty: none is any more."""
+        if what:
+            self.tell_trouble(CONTROL_PLANE, what)
+            self.tell(CONTROL_PLANE, what, trouble=True)  # also if it was so before, and overcome
+        elif CONTROL_PLANE in self._told:
+            self.tell(CONTROL_PLANE, ON_AGAIN)
+
+    def _tell_error(self, who: str, what: str, since: float) -> None:
+        """Some count the seconds until they may be tried again."""
+        said = (who, DIGITS.sub("", what))
+        if said not in self._errors:
+            self._errors.add(said)
+            self.tell_trouble(who, what, since)
+
+    def tell_findings(self, findings: Iterable[Finding]) -> None:
+        """Those that have not been told since anything went on."""
+        for finding in findings:
+            if finding.key not in self._found:
+                self._found.add(finding.key)
+                self.tell(finding.who, finding.text, trouble=True)
+
+    def tell_relief(self) -> None:
+        """Nodes, and the installer, have states that say it. What is off is off until it is on."""
+        for who in {who for who, _what in self._found} - {*self._states, OPERATORS, CONTROL_PLANE}:
+            self.tell(who, RELIEF)
+        self._found = set()
+
+    def tell_story(self, story: Story, now: float) -> None:
+        self._part = max(self._part or 0.0, round(part(story, now), 2))
+        is_new = story.stage is not self._stage
+        self._stage = story.stage
+        self._tell_state(INSTALLER, installer(story, now), story.since if is_new else now)
+        for name, host in story.hosts.items():
+            if host.trouble:
+                self._tell_error(name, host.trouble, host.troubled_since)
+            elif host.state:
+                self._tell_state(name, host.state, host.since)
+        if story.stage in (Stage.INITIALIZE, Stage.OPERATORS):
+            self._tell_operators(story.operators, now)
+
+    def _tell_state(self, who: str, state: str, since: float) -> None:
+        """A trouble of its stands until its state has changed."""
+        if self._states.get(who) != state:
+            self._states[who] = state
+            self.tell(who, state, since=since)
+
+    def _tell_operators(self, operators: Operators, now: float) -> None:
+        words = operators.words()
+        step = (operators.percent or 0) // PERCENT_STEP
+        whom = ", ".join([*operators.waiting, *sorted(operators.unstable)])
+        told = (operators.total, whom, step)
+        if words and told != self._operators:
+            self._operators = told
+            self.tell(OPERATORS, words, since=now)

@@ -1,0 +1,56 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Only one watches an installation: who comes later takes over."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import running
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ENDING_SECONDS = 60
+
+
+class TakenOver(BaseException):
+    """Somebody else watches from now on. As SystemExit, it is no error that anybody could suppress."""
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    files.make_directory(lock.parent)
+    with files.open_kept(lock, 0o600) as file:
+        _take(file, lock)
+        signal.signal(signal.SIGTERM, _taken_over)
+        yield
+
+
+def _taken_over(_number: int, _frame: Any) -> None:
+    raise TakenOver
+
+
+def _take(file: TextIO, lock: Path) -> None:
+    deadline = time.monotonic() + ENDING_SECONDS
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holders = list(running.holders(lock))
+        if time.monotonic() > deadline:
+            pids = ", ".join(map(str, holders))
+            raise OperatorError(f"Another watch of this lab does not end, process {pids}: end it.")
+        for pid in holders:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        time.sleep(0.1)

@@ -1,0 +1,153 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Watching an installation until it ends: telling how far it is, noticing what stands still, and finding out why."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import of_nodes as diagnosis_of_nodes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import nodes_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import power_cycle, stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER, Teller
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
+
+PAUSE = 1.0
+LOOK_AT_NODES = 15.0
+MOST_HASTE = 0.1
+RECENT = 60.0
+"""Seconds: what the log has from before is history, of which only the end is told."""
+LAST_ERRORS = 3
+
+
+@dataclass
+class Watch:
+    installation: Installation
+    patience: float = 1.0
+    """By which all limits are multiplied."""
+
+    def __post_init__(self) -> None:
+        self._reading = Reading(self.installation)
+        self.story = self._reading.story
+        self.diagnosis: list[str] = []
+        self._asked: dict[tuple[str, str, float], float] = {}
+        self._looked_at_nodes = 0.0
+        self._nodes: list[Any] = []
+        self.cycled: list[str] = []
+        self._diagnosed_at = 0.0
+
+    @property
+    def _haste(self) -> float:
+        """Little patience needs frequent looks."""
+        return min(max(self.patience, MOST_HASTE), 1.0)
+
+    def follow(self) -> dict[str, Any]:
+        """Until it ends."""
+        self._teller = Teller(self.installation.place.events, run.read(self.installation.place).started)
+        self._began = time.time()
+        while True:
+            # In this order: after its end come no entries that would be missed.
+            seen = run.read(self.installation.place)
+            self._read_log()
+            if not seen.running:
+                return self._ended(seen)
+            self._teller.tell_story(self.story, time.time())
+            self._forget_what_was_overcome()
+            self._look_for_standstill(seen)
+            time.sleep(PAUSE * self._haste)
+
+    def _read_log(self) -> None:
+        for entry in self._reading.new_entries():
+            if entry.at >= self._began - RECENT:
+                self._teller.tell_story(self.story, entry.at)
+
+    def _look_for_standstill(self, seen: Run) -> None:
+        now = time.time()
+        if now - self._looked_at_nodes > LOOK_AT_NODES * self._haste:
+            self._look_at_nodes(now)
+        found = stalls.suspicions(self.story, self._nodes, now, self.patience)
+        new = [each for each in found if self._is_to_be_asked((each.who, each.kind, each.since), now)]
+        for suspicion in new:
+            self._teller.tell_trouble(suspicion.who, suspicion.words)
+            if suspicion.kind == stalls.HANGS:
+                self._power_cycle(suspicion.who, seen)
+        if new:
+            self._diagnose({suspicion.who for suspicion in found}, late=True)
+
+    def _look_at_nodes(self, now: float) -> None:
+        self._looked_at_nodes, self._nodes = now, nodes_of(self.installation)
+        if self._nodes:
+            self._teller.tell_off(diagnosis_of_nodes.switched_off(self.story, self._nodes))
+
+    def _forget_what_was_overcome(self) -> None:
+        if self.diagnosis and self.story.changed > self._diagnosed_at:
+            self.diagnosis = []
+            self._teller.tell_relief()
+
+    def _is_to_be_asked(self, suspicion: tuple[str, str, float], now: float) -> bool:
+        if now - self._asked.get(suspicion, 0.0) <= usual.ASK_AGAIN * self.patience:
+            return False
+        self._asked[suspicion] = now
+        return True
+
+    def _diagnose(self, suspects: Collection[str], *, late: bool) -> None:
+        evidence, self._diagnosed_at = diagnosis_evidence.gather(self.installation), self.story.changed
+        found = diagnosis.findings(self.story, evidence, suspects, late=late)
+        self._teller.tell_findings(found)
+        self.diagnosis = [str(finding) for finding in found]
+
+    def _power_cycle(self, name: str, seen: Run) -> None:
+        record = power_cycle.Cycled(self.installation.place.directory / power_cycle.FILE, str(seen.started))
+        vm_name = next(node["vm_name"] for node in self.installation.nodes if node["name"] == name)
+        try:
+            with connect(self.installation.libvirt_uri) as connection:
+                done = power_cycle.cycle(connection, vm_name, name, record)
+        except OperatorError as error:
+            self._teller.tell_trouble(name, str(error))
+            return
+        if done:
+            self.cycled.append(name)
+            self._teller.tell_trouble(name, done)
+
+    def _ended(self, seen: Run) -> dict[str, Any]:
+        self._teller.tell_story(self.story, self.story.last or time.time())
+        state = self._reading.state(seen)
+        if state == endings.FAILED:
+            for error in self.story.errors[-LAST_ERRORS:]:
+                self._teller.tell_trouble(INSTALLER, error)
+            self._diagnose({INSTALLER, *self._suspects()}, late=self._is_late())
+        words = endings.words(seen, self.story, state)
+        if state in (endings.FAILED, endings.INTERRUPTED):
+            self._teller.tell_trouble(INSTALLER, f"{state}: {words}")
+        elif state == endings.NOTHING:
+            self._teller.tell(INSTALLER, words)
+        return {
+            **self._reading.result(seen),
+            "troubles": self._teller.troubles,
+            "diagnosis": self.diagnosis,
+            "power_cycled": self.cycled,
+        }
+
+    def _suspects(self) -> set[str]:
+        found = stalls.suspicions(self.story, self._nodes, self.story.last, self.patience)
+        return {suspicion.who for suspicion in found}
+
+    def _is_late(self) -> bool:
+        usually = usual.STAGES.get(self.story.stage) if self.story.stage else None
+        return usually is not None and self.story.last - self.story.since > usually.seconds * self.patience

@@ -1,0 +1,201 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The installer's directory as it is to find it, and nobody else at work on it meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import installer_errors as mistakes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import (
+    manifest_files,
+    media_tls,
+    no_proxy,
+    yaml_text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal, secret_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CACHE, KNOWN_OF_CLUSTER, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+OURS = secret_files.Access("root", "root", 0o700)
+EVERYBODYS = secret_files.Access("root", "root", 0o755)
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+WAITING_SECONDS, MANIFESTS_SECONDS = 900, 300
+WRONG_CONFIG = 3  # the installer's exit code
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a new installation is made of."""
+
+    program: Path
+    release: tuple[int, int] | None
+    config: Mapping[str, Any]
+    """With all secrets in it."""
+    secrets: Sequence[str]
+    """What may not be shown, as far as the configuration's keys do not tell it."""
+    known_secrets: Callable[[Place], Iterable[str]]
+    """All of them, once everything is written down there."""
+    manifests: Mapping[str, str]
+    media_tls: bool
+    environment: Mapping[str, str]
+
+    @property
+    def switches_tls_off(self) -> bool:
+        return not self.media_tls and (self.release is None or self.release >= media_tls.SINCE)
+
+
+@dataclass(frozen=True)
+class Draft(Place):
+    """Beside what is there of a lab's installation: the next one, until it is known to be good."""
+
+    @property
+    def directory(self) -> Path:
+        return super().directory / "draft"
+
+
+def environment_of(place: Place, tools: Path, more: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
+    """Nothing else of ours: it may name other registries, another cluster."""
+    given = {name: str(value) for name, value in more.items()}
+    return {
+        **given,
+        **no_proxy.exceptions(given, config),
+        "PATH": f"{tools}:{PATH}",
+        "LANG": "C.UTF-8",
+        "HOME": str(place.directory),
+        "TMPDIR": str(place.temporary),
+        "XDG_CACHE_HOME": str(CACHE),
+    }
+
+
+@contextmanager
+def alone(place: Place) -> Iterator[None]:
+    """Others that prepare an installation of this lab are waited for."""
+    deadline = time.monotonic() + WAITING_SECONDS
+    while (directory := _taken(place)) is None:
+        if time.monotonic() > deadline:
+            raise OperatorError(f"Another play is preparing an installation of lab {place.lab} and does not end.")
+        time.sleep(0.1)
+    try:
+        yield
+    finally:
+        files.remove_empty(place.directory)
+        os.close(directory)
+
+
+@contextmanager
+def drafted(place: Place, job: Job) -> Iterator[str]:
+    """The installer has made its manifests, so it takes the configuration. What the operator should know is given."""
+    draft = Draft(place.lab)
+    try:
+        _remove(draft.directory)  # of one that was killed
+        make_directories(draft)
+        text = yaml_text.dump(job.config)
+        files.write_whole(draft.config, text, 0o600)
+        files.write_whole(draft.secrets, json.dumps({"secrets": job.secrets}) + "\n", 0o600)
+        files.write_whole(draft.assets / draft.config.name, text, 0o600)  # the installer consumes this one
+        _create_manifests(draft, job)
+        if job.switches_tls_off:
+            media_tls.switch_off(draft.assets)
+        yield manifest_files.add(draft.assets, job.manifests)
+    finally:
+        _remove(draft.directory)
+
+
+def adopt(place: Place) -> None:
+    """The draft, in place of all that is there but for what an administrator has put beside it."""
+    draft = Draft(place.lab)
+    _clear(place)
+    make_directories(place)
+    draft.config.replace(place.config)
+    draft.secrets.replace(place.secrets)
+    files.replace_directory(draft.assets, place.assets)
+
+
+def _clear(place: Place) -> None:
+    removal.remove_known(place.assets, KNOWN_OF_CLUSTER)
+    _remove(place.temporary)
+    for file in (place.config, place.secrets, place.runner, place.run, place.output, place.directory / runner.PLAN):
+        files.remove(file)
+
+
+def _remove(directory: Path) -> None:
+    stays = removal.remove_tree(directory)
+    if stays:
+        raise OperatorError(f"{directory} cannot be made anew, for others have something in it: {', '.join(stays)}.")
+
+
+def make_directories(place: Place) -> None:
+    for directory in (place.directory, place.assets, place.temporary):
+        _make(directory, OURS)
+    directories.note([CACHE.parent], directories.MEMORY)
+    _make(CACHE, EVERYBODYS)
+
+
+def _make(directory: Path, access: secret_files.Access) -> None:
+    try:
+        secret_files.make_directory(directory, access)
+    except FileExistsError:  # at the same instant, another play has made one above it
+        secret_files.make_directory(directory, access)
+
+
+def _taken(place: Place) -> int | None:
+    """The directory itself is the lock, so that there is nothing to leave behind."""
+    with suppress(FileNotFoundError):  # another play has just ended, and removed it
+        _make(place.directory, OURS)
+        directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
+        if _is_locked(directory) and _is_at(directory, place.directory):
+            return directory
+        os.close(directory)
+    return None
+
+
+def _is_locked(directory: int) -> bool:
+    with suppress(BlockingIOError):
+        flock(directory, LOCK_EX | LOCK_NB)
+        return True
+    return False
+
+
+def _is_at(directory: int, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(directory), path.stat())
+    return False
+
+
+def _create_manifests(place: Place, job: Job) -> None:
+    command = [str(job.program), "create", "manifests", "--dir", str(place.assets)]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd=place.directory,
+            env={**job.environment, "HOME": str(place.directory), "TMPDIR": str(place.temporary)},
+            umask=0o077,
+            timeout=MANIFESTS_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OperatorError(f"`{job.program.name} create manifests` did not end in {MANIFESTS_SECONDS} s.") from error
+    if done.returncode:
+        found = "\n".join(mistakes.told(done.stderr + done.stdout, job.known_secrets(place)))
+        if done.returncode == WRONG_CONFIG:
+            raise OperatorError(f"The installer refuses the lab's install-config.yaml:\n{found}")
+        code = f"ended with {done.returncode}"
+        raise OperatorError(f"`{job.program.name} create manifests` {code}:\n{found}")

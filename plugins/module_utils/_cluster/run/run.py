@@ -1,0 +1,186 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The installer's running on the host: whether it runs, how it ended, its start, its end."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import secrets
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner, running
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, processes
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+
+PYTHON = "/usr/bin/python3"
+STARTING_SECONDS, STOPPING_SECONDS, KILLING_SECONDS = 15, 120, 10
+SYSTEMD_SECONDS = STOPPING_SECONDS + 30
+LAST_LINES = 15
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+"""The runner's. Ansible's own may hold more than others should see."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What runs, or else what ran last."""
+
+    there: bool = False
+    running: bool = False
+    commands: tuple[str, ...] = ()
+    current: str = ""
+    started: float | None = None
+    ended: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    boot_id: str = ""
+    version: str = ""
+    config_digest: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to run. It lies in a directory that only root reads: proxies may have passwords in the environment."""
+
+    program: str
+    commands: tuple[str, ...]
+    assets: str
+    environment: Mapping[str, str]
+    version: str
+    config_digest: str
+
+
+def read(place: Place) -> Run:
+    """In this order, for after the end of what runs its last note is there."""
+    is_running = running.is_held(place.lock)
+    return _run_of(_noted(place.run), running=is_running)
+
+
+def is_orphan(place: Place) -> bool:
+    """The installer runs, but its runner was killed: nobody will note how it ends. All processes are looked at."""
+    pids = list(running.holders(place.lock))
+    return bool(pids) and not any(running.runs(pid, place.runner) for pid in pids)
+
+
+def boot_id() -> str:
+    return runner.BOOT_ID.read_text(encoding="ascii").strip()
+
+
+def start(place: Place, plan: Plan) -> None:
+    """Returns when it runs, or has ended already."""
+    began = time.time()
+    identity = secrets.token_hex(8)
+    files.write_whole(place.directory / runner.PLAN, json.dumps({**asdict(plan), "id": identity}) + "\n", 0o600)
+    files.write_whole(place.runner, inspect.getsource(runner), 0o600)
+    by_systemd = Path("/run/systemd/system").is_dir()
+    (_start_by_systemd if by_systemd else _start_detached)(place)
+
+    def has_begun() -> bool:
+        return bool(_noted(place.run).get("id") == identity)
+
+    _wait_until(lambda: has_begun() or (by_systemd and _has_gone(place)), STARTING_SECONDS)
+    if not has_begun():
+        raise OperatorError(f"The installer of lab {place.lab} did not begin.\n{_last_words(place, began)}")
+
+
+def stop(place: Place, seconds: float = STOPPING_SECONDS) -> bool:
+    """Whether anything ran. It is asked to end as by Ctrl-C, has so long for it, and is killed after that."""
+    if not running.is_held(place.lock):
+        return False
+    _ask_to_end(place)
+    if _wait_until(lambda: not running.is_held(place.lock), seconds):
+        return True
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in running.holders(place.lock):
+            _send(pid, number)
+        if _wait_until(lambda: not running.is_held(place.lock), KILLING_SECONDS):
+            return True
+    pids = ", ".join(map(str, running.holders(place.lock)))
+    raise OperatorError(f"The installer of lab {place.lab} does not end, process {pids}, not even killed: see why.")
+
+
+def _ask_to_end(place: Place) -> None:
+    holders = list(running.holders(place.lock))
+    runners = [pid for pid in holders if running.runs(pid, place.runner)]
+    for pid in runners:
+        _send(pid, signal.SIGTERM)  # it asks the installer, and notes how that ends
+    for pid in [] if runners else holders:
+        _send(pid, signal.SIGINT)
+
+
+def _unit_of(place: Place) -> str:
+    return f"nometal-install-{place.lab}.service"
+
+
+def _start_by_systemd(place: Place) -> None:
+    unit = _unit_of(place)
+    # The unit of a run that has just ended may be there for an instant more.
+    _wait_until(lambda: _has_gone(place), KILLING_SECONDS)
+    processes.run(
+        *("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--description=Installation of lab {place.lab}"),
+        "--property=KillMode=process",  # an installer whose runner is killed runs on
+        f"--property=TimeoutStopSec={SYSTEMD_SECONDS}",
+        *(PYTHON, "-I", str(place.runner), str(place.directory)),
+    )
+
+
+def _has_gone(place: Place) -> bool:
+    shown = processes.run("systemctl", "show", "--property=LoadState", "--value", _unit_of(place))
+    return shown.strip() == "not-found"
+
+
+def _start_detached(place: Place) -> None:
+    command = [PYTHON, "-I", str(place.runner), str(place.directory), runner.DETACHED]
+    nothing = subprocess.DEVNULL
+    # Ansible's job is over when nothing holds its output any more.
+    subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing, env=ENVIRONMENT, umask=0o077)
+
+
+def _run_of(noted: Mapping[str, Any], *, running: bool) -> Run:
+    known = {key: value for key, value in noted.items() if key in Run.__dataclass_fields__}
+    return Run(**{**known, "commands": tuple(noted.get("commands", ())), "there": bool(noted), "running": running})
+
+
+def _noted(path: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):  # a host that lost its power may have left an empty one
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        return noted if isinstance(noted, dict) else {}
+    return {}
+
+
+def _send(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _last_words(place: Place, began: float) -> str:
+    """Its own, and those of systemd: where it could not even begin to speak, nothing else says why."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = place.output.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+    lines.append(processes.journal_of(_unit_of(place), began, LAST_LINES))
+    return Redactor(bundle_secrets.known(place)).text("\n".join(lines).strip())
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

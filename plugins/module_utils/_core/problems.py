@@ -1,0 +1,66 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with a lab_spec: collected, so that the operator reads all of it at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+
+ROOT = "lab_spec"
+
+
+class Problem(NamedTuple):
+    path: str
+    """The key, below lab_spec: `machine_network.vips.api`."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{inside(ROOT, self.path)}: {self.text}"
+
+
+class LabSpecError(OperatorError):
+    """A lab_spec that no lab can be made of. Its text lists every error, one a line."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = list(dict.fromkeys(problems))
+        count = len(self.problems)
+        heading = f"{ROOT} has {count} error{'s' if count > 1 else ''}:"
+        super().__init__("\n".join([heading, *(f"- {problem}" for problem in self.problems)]))
+
+
+def inside(path: str, key: str) -> str:
+    return f"{path}.{key}" if path and key else path or key
+
+
+def is_within(path: str, outer: str) -> bool:
+    return outer in (path, "") or path.startswith((f"{outer}.", f"{outer}["))
+
+
+@dataclass
+class Problems:
+    """The errors found so far, and the keys whose value is unknown because of them."""
+
+    found: list[Problem]
+    unknown: set[str]
+
+    @classmethod
+    def none(cls) -> Problems:
+        return cls([], set())
+
+    def add(self, path: str, text: str) -> None:
+        self.found.append(Problem(path, text))
+
+    def add_unknown(self, path: str, text: str) -> None:
+        """Report a value that could not be read: rules that need it cannot judge, and would only make noise."""
+        self.add(path, text)
+        self.unknown.add(path)
+
+    def knows(self, path: str) -> bool:
+        return not any(is_within(path, gap) or is_within(gap, path) for gap in self.unknown)
+
+    def concern(self, path: str) -> bool:
+        return not self.knows(path) or any(is_within(problem.path, path) for problem in self.found)

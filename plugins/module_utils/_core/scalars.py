@@ -1,0 +1,93 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of value that are no text, and no structure of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
+    NotPlainError,
+    describe,
+    nearest,
+    plain,
+    plain_text,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE
+
+
+@dataclass(frozen=True)
+class Choice:
+    options: tuple[str, ...]
+    label: str = "choice"
+
+    @property
+    def example(self) -> str:
+        return self.options[0]
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        if isinstance(value, str) and plain_text(value) in self.options:
+            return plain_text(value)
+        close = nearest(value, self.options) if isinstance(value, str) else None
+        hint = f"did you mean {close}? " if close else ""
+        problems.add_unknown(at, f"is {describe(value)}; {hint}one of these is right: {', '.join(self.options)}")
+        return UNREADABLE
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number; digits in a text count too, since `-e` and older Ansible's templates hand over text."""
+
+    low: int
+    high: int
+    label: str = "whole number"
+
+    @property
+    def example(self) -> str:
+        return str(self.low)
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        number = value
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(self.high)):
+            number = int(plain_text(value))
+        if isinstance(number, int) and not isinstance(number, bool) and self.low <= number <= self.high:
+            return int(number)
+        problems.add_unknown(at, f"is {describe(value)}; a whole number from {self.low} to {self.high} is right")
+        return UNREADABLE
+
+
+@dataclass(frozen=True)
+class YesNo:
+    """A boolean; `true` as text counts too, for the reason that digits do."""
+
+    label: str = "boolean"
+    example: str = "true"
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        word = plain_text(value).lower() if isinstance(value, str) else value
+        if isinstance(value, bool) or word in ("true", "false"):
+            return word in (True, "true")
+        problems.add_unknown(at, f"is {describe(value)}; true or false is right")
+        return UNREADABLE
+
+
+@dataclass(frozen=True)
+class FreeMapping:
+    """A mapping that another program defines; we only see to it that it is plain data."""
+
+    label: str
+    example: str = "{}"
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        if not isinstance(value, Mapping):
+            problems.add_unknown(at, f"is {describe(value)}; a mapping is right")
+            return UNREADABLE
+        try:
+            return plain(value, at)
+        except NotPlainError as error:
+            problems.add_unknown(error.at, str(error))
+            return UNREADABLE

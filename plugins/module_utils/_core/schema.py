@@ -1,0 +1,248 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a specification is declared: dataclasses whose fields say what a key holds and means.
+
+The declaration itself is in spec.py. Validation, the reference page and the editors' JSON schema all read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
+    describe,
+    is_list,
+    nearest,
+    plain_text,
+    show,
+    show_key,
+    unquoted,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems, inside
+
+T = TypeVar("T")
+UNREADABLE = object()
+"""What parse() returns for a value that it had to report."""
+
+
+class Kind(Protocol):
+    """A type of value: how it is read, and what it is called in the reference."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def example(self) -> str: ...
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Key:
+    name: str
+    kind: Kind
+    meaning: str
+    default: Any
+    """As an operator would write it; None when there is none or when it is derived."""
+    derived: str
+    required: bool
+
+
+def key(kind: Kind, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
+    about = Key("", kind, meaning, default, derived, required)
+    typed = None if default is None else _typed(kind, default)
+    fallback: dict[str, Any] = {} if required and default is None else {"default_factory": lambda: typed}
+    # pylint wants field() inside a dataclass; key() is what our declarations say there instead.
+    return field(metadata={"key": about}, **fallback)  # pylint: disable=invalid-field-call
+
+
+def _typed(kind: Kind, default: Any) -> Any:
+    problems = Problems.none()
+    typed = kind.parse(default, "", problems)
+    if problems.found:
+        raise ValueError(problems.found[0].text)
+    return typed
+
+
+@dataclass(frozen=True)
+class Located:
+    """A section that stands in a list and remembers where: unreadable neighbours leave the list."""
+
+    at: str = field(default="", init=False, compare=False)
+
+
+@cache
+def keys_of(section: type) -> tuple[Key, ...]:
+    declared = [item for item in fields(section) if "key" in item.metadata]
+    return tuple(Key(**{**vars(item.metadata["key"]), "name": item.name}) for item in declared)
+
+
+def wanted(kind: Kind) -> str:
+    article = "an" if kind.label[0] in "aeioIAE" else "a"
+    return f"{article} {kind.label} is right, such as {kind.example}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A mapping with fixed keys, read into the dataclass that declares them."""
+
+    declared: type
+    label: str = "mapping"
+    example: str = "{}"
+    may_be_empty: bool = True
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        if not isinstance(value, Mapping):
+            right = f"a mapping is right, with keys such as {_listed(self.declared, 3)}"
+            problems.add_unknown(at, f"is {describe(value)}; {right}")
+            return UNREADABLE
+        if not (self.may_be_empty or value):
+            problems.add_unknown(at, f"holds nothing; one of these is right: {_listed(self.declared)}")
+            return UNREADABLE
+        given = self._known_keys(value, at, problems)
+        read: dict[str, Any] = {}
+        for item in keys_of(self.declared):
+            _read_key(item, given.get(item.name), inside(at, item.name), problems, read)
+        lacking = [item for item in keys_of(self.declared) if item.required and item.default is None]
+        return UNREADABLE if any(item.name not in read for item in lacking) else self._made(read, at)
+
+    def _made(self, read: dict[str, Any], at: str) -> Any:
+        made = self.declared(**read)
+        if isinstance(made, Located):
+            object.__setattr__(made, "at", at)
+        return made
+
+    def _known_keys(self, value: Mapping[Any, Any], at: str, problems: Problems) -> dict[str, Any]:
+        known = {item.name for item in keys_of(self.declared)}
+        given: dict[str, Any] = {}
+        for name, item in value.items():
+            if not isinstance(name, str):
+                problems.add(at, f"has the key {show(name)}, which is no text; {_known_list(known)}")
+            elif name in known:
+                given[plain_text(name)] = item
+            else:
+                _report_unknown_key(plain_text(name), known, at, problems)
+        return given
+
+
+def _listed(section: type, at_most: int | None = None) -> str:
+    return ", ".join(item.name for item in keys_of(section)[:at_most])
+
+
+def _read_key(item: Key, value: object, at: str, problems: Problems, read: dict[str, Any]) -> None:
+    """Leave the key out of `read`, and so to its default, when it is absent or unreadable."""
+    if value is None:
+        if item.required and at not in problems.unknown:  # a misspelt key was reported as such
+            problems.add_unknown(at, f"is missing; {wanted(item.kind)}")
+        return
+    typed = item.kind.parse(value, at, problems)
+    if typed is not UNREADABLE:
+        read[item.name] = typed
+
+
+def _report_unknown_key(name: str, known: set[str], at: str, problems: Problems) -> None:
+    close = nearest(name, known)
+    if close is None:
+        problems.add(inside(at, show_key(name)), f"is no known key; {_known_list(known)}")
+        return
+    problems.add(inside(at, show_key(name)), f"is no known key; did you mean {close}?")
+    problems.unknown.add(inside(at, close))
+
+
+def _known_list(known: set[str]) -> str:
+    return f"known here: {', '.join(sorted(known))}"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    item: Kind
+    at_least: int = 0
+    at_most: int = 1000
+    example: str = "[]"
+
+    @property
+    def label(self) -> str:
+        return f"list of {self.item.label}s" if self.item.label.isalpha() else f"list ({self.item.label})"
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        if not is_list(value) or not isinstance(value, Sequence):
+            problems.add_unknown(at, f"is {describe(value)}; a list is right")
+            return UNREADABLE
+        if not self.at_least <= len(value) <= self.at_most:
+            problems.add_unknown(at, f"has {len(value)} items; {self.at_least} to {self.at_most} are right")
+            return UNREADABLE
+        read = [self.item.parse(item, f"{at}[{index}]", problems) for index, item in enumerate(value)]
+        readable = tuple(item for item in read if item is not UNREADABLE)
+        return readable if len(readable) >= self.at_least else UNREADABLE
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A mapping whose keys the operator chooses."""
+
+    name: Text
+    item: Kind
+    example: str = "{}"
+
+    @property
+    def label(self) -> str:
+        return f"mapping of {self.name.label} to {self.item.label}"
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        if not isinstance(value, Mapping):
+            problems.add_unknown(at, f"is {describe(value)}; a mapping is right")
+            return UNREADABLE
+        read: dict[str, Any] = {}
+        for name, item in value.items():
+            where = inside(at, show_key(name))
+            parsed_name = self.name.parse(name, where, problems)
+            parsed = self.item.parse({} if item is None else item, where, problems)
+            if UNREADABLE not in (parsed_name, parsed):
+                read[parsed_name] = parsed
+        return dict(sorted(read.items()))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A scalar written as text; `convert` gives the typed value, or says by ValueError what would be right."""
+
+    label: str
+    convert: Callable[[str], Any]
+    example: str
+    pattern: str | None = None
+
+    def _quoting_hint(self, value: object) -> str:
+        written = unquoted(value)
+        if written is None or not self.accepts(written):
+            return ""
+        longer = f" or {written}0" if isinstance(value, float) else ""
+        return f"; if {written}{longer} was meant, put it in quotes"
+
+    def accepts(self, value: str) -> bool:
+        try:
+            self.convert(value)
+        except ValueError:
+            return False
+        return True
+
+    def like(self, example: str) -> Text:
+        """The same kind where another example tells more."""
+        return replace(self, example=example)
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        if not isinstance(value, str):
+            problems.add_unknown(at, f"is {describe(value)}; {wanted(self)}{self._quoting_hint(value)}")
+            return UNREADABLE
+        return converted(self.convert, plain_text(value), at, problems)
+
+
+def converted(convert: Callable[[Any], T], value: Any, at: str, problems: Problems) -> Any:
+    try:
+        return convert(value)
+    except ValueError as error:
+        problems.add_unknown(at, str(error))
+        return UNREADABLE

@@ -1,0 +1,82 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab itself: the one thing that all parts of the model are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import of_family
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, Problems
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.addresses import FamilyPlan, plan_family
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.provisioning import (
+    ProvisioningPlan,
+    plan_provisioning,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A draft in which everything has its address."""
+
+    draft: Draft
+    families: tuple[FamilyPlan, ...]
+    """The primary family first."""
+    provisioning: ProvisioningPlan | None
+
+    @property
+    def spec(self) -> LabSpec:
+        return self.draft.spec
+
+    @property
+    def identity(self) -> Identity:
+        return self.draft.identity
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return self.draft.nodes
+
+    @property
+    def domain(self) -> str:
+        return self.draft.domain
+
+    @property
+    def primary(self) -> FamilyPlan:
+        return self.families[0]
+
+    def ips(self, node: Node) -> list[str]:
+        return [str(family.nodes[node.name]) for family in self.families]
+
+    def fqdn(self, name: str) -> str:
+        return f"{name}.{self.domain}"
+
+    @property
+    def bootstrap_mac(self) -> str | None:
+        own = self.spec.bootstrap
+        return own.mac or self.identity.mac_of("bootstrap") if own.address == "reserved" else None
+
+    @property
+    def bootstrap_ips(self) -> list[Address]:
+        return [family.bootstrap for family in self.families if family.bootstrap]
+
+    def own(self, addresses: tuple[Address, ...]) -> list[Address]:
+        """In the order of the lab's families."""
+        found = [of_family(addresses, family.network.version) for family in self.families]
+        return [item for item in found if item]
+
+
+def planned(draft: Draft, problems: Problems) -> Lab | None:
+    """Find everything its place, or report which network is too small."""
+    spec = draft.spec
+    outcomes = [plan_family(spec, draft.nodes, net) for net in pinned.machine_networks(spec)]
+    problems.found.extend(outcome for outcome in outcomes if isinstance(outcome, Problem))
+    families = tuple(outcome for outcome in outcomes if isinstance(outcome, FamilyPlan))
+    own = spec.provisioning_network
+    return None if problems.found else Lab(draft, families, plan_provisioning(own) if own else None)

@@ -1,0 +1,154 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes of the model with their management controllers, and what they ask of their hosts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import machine_network_name
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import SPARE, Node, bmc_port, disk_serial
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.nodes import ROTATING_BUSES
+
+
+def nodes(lab: Lab) -> list[dict[str, Any]]:
+    return [_node(lab, node) for node in lab.nodes]
+
+
+def _node(lab: Lab, node: Node) -> dict[str, Any]:
+    disks = [_disk(lab, node, number) for number in range(len(node.disks))]
+    return {
+        "name": node.name,
+        "role": node.role,
+        "installer": node.role != SPARE,
+        "hypervisor": node.hypervisor,
+        "vm_name": lab.identity.vm_name(node.name),
+        "uuid": node.uuid,
+        "vcpus": node.vcpus,
+        "memory_mib": node.memory // MIB,
+        "disks": disks,
+        "nics": _nics(lab, node),
+        "boot_mac": node.provisioning_mac or node.mac,
+        "ips": lab.ips(node),
+        "fqdn": lab.fqdn(node.name),
+        "firmware": node.firmware,
+        "bmc": _node_bmc(lab, node),
+        "root_device_hints": _hints(node, disks[0]["serial"]),
+        "network_config": node.override.network_config,
+    }
+
+
+def _disk(lab: Lab, node: Node, number: int) -> dict[str, Any]:
+    disk = node.disks[number]
+    return {
+        "name": f"{lab.identity.vm_name(node.name)}-{number}.{disk.format}",
+        "size_bytes": disk.size,
+        "bus": disk.bus,
+        "format": disk.format,
+        "serial": disk_serial(lab.identity, node, number),
+        "rotational": bool(disk.rotational) if disk.bus in ROTATING_BUSES else None,
+    }
+
+
+def _nics(lab: Lab, node: Node) -> list[dict[str, Any]]:
+    """PXE comes first: a node with a provisioning network boots from it."""
+    own, provisioning = lab.spec.machine_network, lab.spec.provisioning_network
+    direct = own.topology == "direct"
+    machine = {
+        "role": "machine",
+        "mac": node.mac,
+        "network": machine_network_name(lab) if direct else None,
+        "bridge": None if direct else own.bridge,
+    }
+    if provisioning is None:
+        return [{**machine, "boot_order": 1}]
+    pxe = {"role": "provisioning", "mac": node.provisioning_mac, "network": provisioning.bridge, "bridge": None}
+    return [{**pxe, "boot_order": 1}, {**machine, "boot_order": 2}]
+
+
+def _hints(node: Node, first_serial: str) -> dict[str, Any]:
+    own = node.override.root_device_hints
+    if own is None:
+        return {"serialNumber": first_serial}
+    return {name: value for name, value in asdict(own).items() if value is not None}
+
+
+def bmc(lab: Lab) -> dict[str, Any]:
+    """Where the management controllers listen: on the host's addresses inside the lab and nowhere else."""
+    own = lab.spec.bmc
+    ports = sorted({node.bmc_port for node in lab.nodes}) if own.protocol == "ipmi" else [bmc_port(lab.spec)]
+    listen = [str(item) for item in _listen(lab)]
+    services = [{"protocol": "udp" if own.protocol == "ipmi" else "tcp", "port": port} for port in ports]
+    return {
+        "protocol": own.protocol,
+        "tls": _speaks_tls(lab),
+        "port": bmc_port(lab.spec),
+        "ports": ports,
+        "host": str(_bmc_host(lab)),
+        "listen": listen,
+        "services": services,
+        "endpoints": [{"address": address, **service} for address in listen for service in services],
+        "url": None if own.protocol == "ipmi" else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
+    }
+
+
+def _listen(lab: Lab) -> list[Address]:
+    provisioning = [lab.provisioning.host] if lab.provisioning else []
+    return [*(family.gateway for family in lab.families), *provisioning]
+
+
+def _bmc_host(lab: Lab) -> Address:
+    return lab.primary.gateway
+
+
+def _node_bmc(lab: Lab, node: Node) -> dict[str, Any]:
+    return {
+        "protocol": lab.spec.bmc.protocol,
+        "host": str(_bmc_host(lab)),
+        "port": node.bmc_port,
+        "address": _bmc_address(lab, node),
+    }
+
+
+def _bmc_address(lab: Lab, node: Node) -> str:
+    """As install-config.yaml writes it."""
+    authority, protocol = _authority(lab, node.bmc_port), lab.spec.bmc.protocol
+    if protocol == "ipmi":
+        return f"ipmi://{authority}"
+    return f"{protocol}+{_web_scheme(lab)}://{authority}/redfish/v1/Systems/{node.uuid}"
+
+
+def _authority(lab: Lab, port: int) -> str:
+    host = _bmc_host(lab)
+    return f"[{host}]:{port}" if host.version == V6 else f"{host}:{port}"
+
+
+def _speaks_tls(lab: Lab) -> bool:
+    return lab.spec.bmc.tls is not False and lab.spec.bmc.protocol != "ipmi"
+
+
+def _web_scheme(lab: Lab) -> str:
+    return "https" if _speaks_tls(lab) else "http"
+
+
+def totals(lab: Lab) -> dict[str, Any]:
+    by_host = {name: [node for node in lab.nodes if node.hypervisor == name] for name in lab.spec.hypervisors}
+    return {
+        "lab": _sum(lab.nodes),
+        "hypervisors": {name: _sum(tuple(carried)) for name, carried in by_host.items()},
+    }
+
+
+def _sum(carried: tuple[Node, ...]) -> dict[str, int]:
+    return {
+        "nodes": len(carried),
+        "vcpus": sum(node.vcpus for node in carried),
+        "memory_mib": sum(node.memory for node in carried) // MIB,
+        "disk_bytes": sum(disk.size for node in carried for disk in node.disks),
+    }

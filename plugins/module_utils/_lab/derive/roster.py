@@ -1,0 +1,108 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is in the lab: its nodes, with everything about them that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import Disk, Group, LabSpec, Override
+
+CONTROL_PLANE, ARBITER, WORKER, SPARE = "control-plane", "arbiter", "worker", "spare"
+FIRST_REDFISH_PORT = 8000
+FIRST_IPMI_PORT = 6230
+NOTHING = Override()
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    role: str
+    index: int
+    """Its number within its role."""
+    group: Group
+    override: Override
+    uuid: str
+    mac: str
+    provisioning_mac: str | None
+    bmc_port: int
+    hypervisor: str
+    firmware: str
+
+    @property
+    def vcpus(self) -> int:
+        return self.override.vcpus or self.group.vcpus
+
+    @property
+    def memory(self) -> int:
+        return self.override.memory or self.group.memory
+
+    @property
+    def disks(self) -> tuple[Disk, ...]:
+        return self.override.disks or self.group.disks
+
+    @property
+    def path(self) -> str:
+        """Where it can be pinned."""
+        return f"nodes.overrides.{self.name}"
+
+
+def groups(spec: LabSpec) -> tuple[tuple[str, str, Group], ...]:
+    """Role, key and group, in the order in which nodes are numbered."""
+    nodes = spec.nodes
+    return (
+        (CONTROL_PLANE, "control_plane", nodes.control_plane),
+        (ARBITER, "arbiters", nodes.arbiters),
+        (WORKER, "workers", nodes.workers),
+        (SPARE, "spares", nodes.spares),
+    )
+
+
+def roster(spec: LabSpec) -> tuple[Node, ...]:
+    return tuple(_nodes(spec, Identity(spec.name)))
+
+
+def bmc_port(spec: LabSpec) -> int:
+    default = FIRST_IPMI_PORT if spec.bmc.protocol == "ipmi" else FIRST_REDFISH_PORT
+    return spec.bmc.port or default
+
+
+def disk_serial(identity: Identity, node: Node, number: int) -> str:
+    return node.disks[number].serial or identity.serial_of(f"{node.name}/{number}")
+
+
+def _nodes(spec: LabSpec, identity: Identity) -> Iterator[Node]:
+    number = 0
+    for role, _key, group in groups(spec):
+        for index in range(group.count):
+            yield _node(spec, identity, (role, index, group), number)
+            number += 1
+
+
+def _node(spec: LabSpec, identity: Identity, place: tuple[str, int, Group], number: int) -> Node:
+    role, index, group = place
+    name = f"{role}-{index}"
+    override = spec.nodes.overrides.get(name, NOTHING)
+    one_port_each = spec.bmc.protocol == "ipmi"
+    return Node(
+        name=name,
+        role=role,
+        index=index,
+        group=group,
+        override=override,
+        uuid=override.uuid or identity.uuid_of(f"node/{name}"),
+        mac=override.mac or identity.mac_of(f"{name}/machine"),
+        provisioning_mac=_provisioning_mac(spec, identity, name, override),
+        bmc_port=override.bmc_port or bmc_port(spec) + (number if one_port_each else 0),
+        hypervisor=override.hypervisor or spec.hypervisors[0],
+        firmware=override.firmware or spec.firmware,
+    )
+
+
+def _provisioning_mac(spec: LabSpec, identity: Identity, name: str, override: Override) -> str | None:
+    if spec.provisioning_network is None:
+        return None
+    return override.provisioning_mac or identity.mac_of(f"{name}/provisioning")

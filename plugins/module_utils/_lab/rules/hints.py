@@ -1,0 +1,146 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Root device hints, and whether a disk of QEMU's can match them. It is compared as Ironic compares. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_lowercase
+from typing import Any, Callable, NamedTuple
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show, show_key
+
+GIGABYTE = 1024**3
+"""Ironic's."""
+BY_PATH = "/dev/disk/by-path/"
+CHOSEN_BY_LINUX = "N"
+ADDRESS = r"[0-9]{1,3}(:0:0:[0-9]{1,3})"
+UNITS = 7
+"""Of a SCSI controller, by libvirt."""
+FEW = 5
+"""As many get one unit after the other; beyond them a name is kept free."""
+
+Hints = Mapping[str, Any]
+"""By the installer's names."""
+
+
+class Declared(NamedTuple):
+    bus: str
+    size: int
+    serial: str
+    rotational: bool
+
+
+class Bus(NamedTuple):
+    """What Linux reads from QEMU's disks."""
+
+    device: str
+    vendor: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+
+
+BUSES = {
+    "scsi": Bus("sd", ("QEMU",), ("QEMU HARDDISK",)),
+    "sata": Bus("sd", ("ATA",), ("QEMU HARDDISK",)),
+    "virtio": Bus("vd", ("0x1af4",)),
+    "nvme": Bus("nvme", (), ("QEMU NVMe Ctrl",)),
+}
+ROTATES = {"virtio": True, "nvme": False}
+"""Whatever is declared."""
+
+
+def problems(hints: Hints, disks: Sequence[Declared]) -> Iterator[tuple[str, str]]:
+    """Keys, and what is wrong with them. That of the hints together is empty."""
+    seen = [_seen(disk, disks) for disk in disks]
+    wrong = [name for name in hints if not any(_matches(name, hints, disk) for disk in seen)]
+    for name in wrong:
+        yield name, _says(name, hints[name], [value for disk in seen for value in disk[name]])
+    if not wrong and not any(all(_matches(name, hints, disk) for name in hints) for disk in seen):
+        yield "", f"has {' and '.join(hints)}, which different disks have; one disk must have them all"
+
+
+def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...]]:
+    """For each hint, what the disk has or may have: devices of one kind change names from boot to boot."""
+    bus = BUSES[disk.bus]
+    alike = sum(BUSES[other.bus].device == bus.device for other in disks)
+    return {
+        "deviceName": _devices(bus.device, alike),
+        "hctl": _addresses(disk.bus, alike),
+        "model": bus.model,
+        "vendor": bus.vendor,
+        "serialNumber": (disk.serial,),
+        "minSizeGigabytes": (disk.size // GIGABYTE,),
+        "wwn": (f"nvme.1b36-{_hex(disk.serial)}-{_hex(bus.model[0])}-00000001",) if disk.bus == "nvme" else (),
+        "rotational": (ROTATES.get(disk.bus, disk.rotational),),
+    }
+
+
+def _devices(kind: str, count: int) -> tuple[str, ...]:
+    if kind == "nvme":
+        return tuple(f"/dev/nvme{number}n1" for number in range(count))
+    return tuple(f"/dev/{kind}{letter}" for letter in ascii_lowercase[:count])
+
+
+def _addresses(bus: str, count: int) -> tuple[str, ...]:
+    """Host, channel, target and LUN. A SATA disk is alone at its port, which is a host to Linux."""
+    luns = {"scsi": count if count <= FEW else UNITS, "sata": 1}.get(bus, 0)
+    return tuple(f"{CHOSEN_BY_LINUX}:0:0:{lun}" for lun in range(luns))
+
+
+def _hex(text: str) -> str:
+    return text.encode().hex()
+
+
+def _matches(name: str, hints: Hints, disk: Mapping[str, tuple[Any, ...]]) -> bool:
+    return any(MATCHES.get(name, _is)(hints[name], value) for value in disk[name])
+
+
+def _is(hint: Any, value: Any) -> bool:
+    return bool(_plain(hint) == _plain(value))
+
+
+def _is_part(hint: str, value: str) -> bool:
+    return _plain(hint) in _plain(value)
+
+
+def _is_device(hint: str, value: str) -> bool:
+    """By which path a disk is reached is libvirt's choice."""
+    return hint.startswith(BY_PATH) or _is(hint, value)
+
+
+def _is_address(hint: str, value: str) -> bool:
+    match = re.fullmatch(ADDRESS, hint.strip())
+    return match is not None and CHOSEN_BY_LINUX + match[1] == value
+
+
+def _is_at_most(hint: int, value: int) -> bool:
+    return hint <= value
+
+
+def _plain(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+MATCHES: dict[str, Callable[[Any, Any], bool]] = {
+    "deviceName": _is_device,
+    "hctl": _is_address,
+    "model": _is_part,
+    "vendor": _is_part,
+    "minSizeGigabytes": _is_at_most,
+}
+
+
+def _says(name: str, hint: Any, values: Sequence[Any]) -> str:
+    if name == "minSizeGigabytes":
+        return f"is {hint}, and the largest disk has {max(values)}; that or less is right"
+    wrong = f"is {_word(hint)}, which no disk has"
+    if not values:
+        return f"{wrong}; the disks of this node have none"
+    chosen = f", where Linux chooses {CHOSEN_BY_LINUX}" if name == "hctl" else ""
+    return f"{wrong}; this node has {', '.join(dict.fromkeys(map(_word, values)))}{chosen}"
+
+
+def _word(value: Any) -> str:
+    return show_key(value) if isinstance(value, str) else show(value)

@@ -1,0 +1,169 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The specification of a lab, written down once.
+
+Validation, docs/lab_spec.md and docs/lab_spec.schema.json are made of it; defaults stand as an operator writes them.
+"""
+
+# ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core import addresses as net
+from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
+from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Addresses
+from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, FreeMapping, Whole, YesNo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Located, MapOf, Section, key
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.install import Install
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import (
+    HIGHEST_PORT,
+    Bootstrap,
+    MachineNetwork,
+    ProvisioningNetwork,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
+
+LARGEST_GROUP = 250
+LOWEST_PORT = 1024  # the BMC service runs unprivileged
+
+PORT = Whole(LOWEST_PORT, HIGHEST_PORT, "port")
+MEMORY = types.size_between("128MiB", "16TiB")
+DISK_SIZE = types.size_between("16MiB", "64TiB")
+VCPUS = Whole(1, 255)
+
+
+@dataclass(frozen=True)
+class StoragePool:
+    """Where the host keeps the nodes' disks."""
+
+    path: str | None = key(
+        types.DIRECTORY,
+        "Directory for them alone, missing or empty to begin with; none of the system's, such as /home or /srv itself.",
+        derived="`/var/lib/libvirt/images/nometal-<lab>`",
+    )
+
+
+@dataclass(frozen=True)
+class Disk(Located):
+    """A disk of a node: a file that grows as it is written."""
+
+    size: int = key(DISK_SIZE, "Size.", required=True)
+    bus: str = key(Choice(("scsi", "virtio", "sata", "nvme")), "How the guest sees it.", default="scsi")
+    format: str = key(Choice(("qcow2", "raw")), "How the host stores it.", default="qcow2")
+    serial: str | None = key(types.SERIAL, "Serial number.", derived="from the node's name")
+    rotational: bool | None = key(YesNo(), "Spinning disk (scsi and sata only).", derived="false")
+
+
+@dataclass(frozen=True)
+class Override:
+    """What is different about one node. Everything that is derived can be pinned here."""
+
+    ip: Addresses | None = key(net.ADDRESSES.like("192.168.126.31"), "Address.", derived="by role and number")
+    mac: str | None = key(types.MAC, "MAC in the machine network.", derived="from the node's name")
+    provisioning_mac: str | None = key(types.MAC, "MAC in the provisioning network.", derived="from the node's name")
+    uuid: str | None = key(types.UUID, "UUID of the VM.", derived="from the node's name")
+    hypervisor: str | None = key(types.INVENTORY_NAME, "Host that carries it.", derived="the first of `hypervisors`")
+    vcpus: int | None = key(VCPUS, "Virtual CPUs.", derived="of its group")
+    memory: int | None = key(MEMORY, "Memory.", derived="of its group")
+    disks: tuple[Disk, ...] | None = key(ListOf(Section(Disk), 1, 20), "Disks, all of them.", derived="of its group")
+    firmware: str | None = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware.", derived="of the lab")
+    bmc_port: int | None = key(PORT, "Port of its BMC (ipmi only).", derived="`bmc.port` plus its number")
+    root_device_hints: RootDeviceHints | None = key(
+        Section(RootDeviceHints, may_be_empty=False), "Disk to install on.", derived="first disk, by serial"
+    )
+    network_config: dict[str, Any] | None = key(
+        FreeMapping("nmstate mapping"), "Network configuration of the installed node."
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Machines of one kind."""
+
+    count: int = key(Whole(0, LARGEST_GROUP), "How many.", default=0)
+    vcpus: int = key(VCPUS, "Virtual CPUs of each.", default=2)
+    memory: int = key(MEMORY, "Memory of each.", default="8GiB")
+    disks: tuple[Disk, ...] = key(ListOf(Section(Disk), 1, 20), "Disks of each.", default=[{"size": "120GiB"}])
+
+
+@dataclass(frozen=True)
+class ControlPlane(Group):
+    """Three or more; or two, with an arbiter or with fencing."""
+
+    count: int = key(Whole(0, LARGEST_GROUP), "How many.", default=3)
+    vcpus: int = key(VCPUS, "Virtual CPUs of each.", default=4)
+    memory: int = key(MEMORY, "Memory of each.", default="16GiB")
+    fencing: bool = key(YesNo(), "Two nodes that fence each other by their BMCs.", default=False)
+
+
+class Arbiters(Group):
+    """A small third member of etcd, beside a control plane of two: one or none."""
+
+
+class Workers(Group):
+    """Nodes that only carry workloads. With none, the control plane carries them."""
+
+
+class Spares(Group):
+    """VMs with a BMC that the installer is not told of: for scaling out, or for breaking things."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The machines. They are called `control-plane-0`, `arbiter-0`, `worker-0`, `spare-0` and so on."""
+
+    control_plane: ControlPlane = key(Section(ControlPlane), "Nodes that run the cluster.", default={})
+    arbiters: Arbiters = key(Section(Arbiters), "The arbiter of a two-node control plane.", default={})
+    workers: Workers = key(Section(Workers), "Nodes that carry workloads.", default={})
+    spares: Spares = key(Section(Spares), "Machines in reserve.", default={})
+    overrides: dict[str, Override] = key(
+        MapOf(types.LABEL, Section(Override)), "Differences of single nodes, by node name.", default={}
+    )
+
+
+@dataclass(frozen=True)
+class Bmc:
+    """How the nodes' management controllers are reached."""
+
+    protocol: str = key(
+        Choice(("redfish-virtualmedia", "redfish", "ipmi")),
+        "`redfish-virtualmedia` needs nothing else; `redfish` and `ipmi` boot by PXE, from a provisioning network.",
+        default="redfish-virtualmedia",
+    )
+    port: int | None = key(PORT, "Port; the first of one per node for ipmi.", derived="8000, or 6230 for ipmi")
+    tls: bool | None = key(YesNo(), "Whether it speaks TLS.", derived="true; false for ipmi, which has none")
+
+
+@dataclass(frozen=True)
+class LabSpec:
+    """One lab: a cluster's worth of VMs with everything around them."""
+
+    name: str = key(
+        types.CLUSTER_NAME,
+        "Name of the cluster, mark of ownership and prefix of everything made on the host.",
+        default="lab",
+        required=True,
+    )
+    base_domain: str = key(types.DOMAIN, "The cluster's domain is `<name>.<base_domain>`.", default="lab.example.test")
+    hypervisors: tuple[str, ...] = key(
+        ListOf(types.INVENTORY_NAME, 1, 100),
+        "Hosts that carry the nodes, by inventory name. All nodes are on the first, unless told otherwise.",
+        derived="the inventory's group `hypervisors`",
+        default=["hypervisor"],
+    )
+    machine_network: MachineNetwork = key(Section(MachineNetwork), "The network the nodes live in.", default={})
+    bootstrap: Bootstrap = key(Section(Bootstrap), "Address of the installer's bootstrap VM.", default={})
+    provisioning_network: ProvisioningNetwork | None = key(
+        Section(ProvisioningNetwork), "PXE network.", derived="none: the installer's `Disabled`"
+    )
+    storage_pool: StoragePool = key(Section(StoragePool), "Where the nodes' disks lie.", default={})
+    nodes: Nodes = key(Section(Nodes), "The machines.", default={})
+    firmware: str = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware of the nodes.", default="uefi")
+    bmc: Bmc = key(Section(Bmc), "Management controllers.", default={})
+    install: Install | None = key(Section(Install), "The real installation.", derived="none: ends with the rehearsal")
+
+
+LAB_SPEC = Section(LabSpec)

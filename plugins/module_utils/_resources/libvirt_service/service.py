@@ -1,0 +1,200 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import pid_file_of, pid_of, run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import lists_interfaces, missing_bindings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+SOCKET = Path("/run/libvirt/libvirt-sock")
+SYSTEMD_SOCKETS = {
+    "monolithic": ("libvirtd.socket", "virtlogd.socket"),
+    "modular": (
+        "virtinterfaced.socket",
+        "virtlogd.socket",
+        "virtnetworkd.socket",
+        "virtnodedevd.socket",
+        "virtnwfilterd.socket",
+        "virtproxyd.socket",  # what the installer dials: without it, libvirt is not there for it
+        "virtqemud.socket",
+        "virtsecretd.socket",
+        "virtstoraged.socket",
+    ),
+}
+# These start what is marked for autostart: networks, pools, VMs.
+SYSTEMD_BOOT_SERVICES = {
+    "monolithic": ("libvirtd.service",),
+    "modular": ("virtnetworkd.service", "virtqemud.service", "virtstoraged.service"),
+}
+INTERFACE_DRIVER = "libvirt/connection-driver/libvirt_driver_interface.so"
+DAEMONS = ("virtlogd", "libvirtd")
+HOOK_STEPS = {"install": network_hook.install, "remove": network_hook.uninstall}
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class LibvirtService:
+    """What of libvirt is running: sockets of systemd, or daemons. And what there is to start it at boot for us."""
+
+    running: frozenset[str]
+    at_boot: frozenset[str] = frozenset()
+    # What there is of the hook that libvirt calls for its networks.
+    hook: frozenset[str] = frozenset()
+    # Daemons that were started before the interface driver or the hook was there: they look for them at their start.
+    stale: frozenset[str] = frozenset()
+
+
+def plan(current: LibvirtService, desired: LibvirtService) -> Sequence[Step]:
+    return [
+        *([Step("install", str(network_hook.DISPATCHER))] if desired.hook - current.hook else []),
+        *(Step("start", name) for name in sorted(desired.running - current.running)),
+        *([Step("enable", Systemd.TARGET)] if desired.at_boot - current.at_boot else []),
+        *([Step("disable", Systemd.TARGET)] if current.at_boot - desired.at_boot else []),
+        *(Step("restart", name) for name in sorted(current.stale - desired.stale)),
+        *(Step("stop", name) for name in sorted(current.running - desired.running)),
+        *([Step("remove", str(network_hook.DISPATCHER))] if current.hook - desired.hook else []),
+    ]
+
+
+class Systemd:
+    """libvirt under systemd. Boot is taken care of by a target of our own: how its units are enabled stays as it is."""
+
+    TARGET = "nometal-libvirt.target"
+    UNIT = Path("/etc/systemd/system") / TARGET
+    BOOT = frozenset({"unit file", "unit file up to date", "link"})
+
+    def __init__(self, usual_layout: str) -> None:
+        # One who has kept, or gone back to, the single daemon keeps it.
+        single = _unit_properties(["libvirtd.socket", "libvirtd.service"])
+        in_use = any("active" in states or "enabled" in states for states in single.values())
+        self._layout = "monolithic" if in_use else usual_layout
+
+    def read(self) -> LibvirtService:
+        sockets = SYSTEMD_SOCKETS[self._layout]
+        # A service that runs without its socket unit has made the socket itself.
+        states = _unit_properties([*sockets, *map(_service_of, sockets)])
+        running = (name for name in sockets if "active" in states[name] + states[_service_of(name)])
+        return LibvirtService(
+            running=frozenset(running),
+            at_boot=frozenset(self._boot_parts()),
+            hook=frozenset(network_hook.parts()),
+            stale=_stale_daemons() if self._layout == "monolithic" else network_hook.deaf_daemons(),
+        )
+
+    def wanted(self) -> LibvirtService:
+        return LibvirtService(
+            running=frozenset(SYSTEMD_SOCKETS[self._layout]), at_boot=self.BOOT, hook=network_hook.WHOLE
+        )
+
+    def apply(self, step: Step) -> None:
+        if step.verb == "enable":
+            files.write_whole(self.UNIT, self._unit_text(), 0o644)
+            run("systemctl", "daemon-reload")
+            run("systemctl", "enable", self.TARGET)
+        elif step.verb == "disable":
+            run("systemctl", "disable", "--now", self.TARGET)
+            self.UNIT.unlink()
+            run("systemctl", "daemon-reload")
+        elif step.verb == "stop":
+            run("systemctl", "stop", step.target, _service_of(step.target))
+        elif step.verb == "restart":
+            run("systemctl", "restart", f"{step.target}.service")
+        elif step.verb == "start":
+            run("systemctl", "start", step.target)
+        else:
+            HOOK_STEPS[step.verb]()
+
+    def _boot_parts(self) -> Iterator[str]:
+        if self.UNIT.exists():
+            yield "unit file"
+            if self.UNIT.read_text(encoding="utf-8") == self._unit_text() and files.access(self.UNIT) == (0, 0o644):
+                yield "unit file up to date"
+        if "enabled" in _unit_properties([self.TARGET])[self.TARGET]:
+            yield "link"
+
+    def _unit_text(self) -> str:
+        units = " ".join(SYSTEMD_SOCKETS[self._layout] + SYSTEMD_BOOT_SERVICES[self._layout])
+        return (
+            "# Made by nometal.ipi and removed with the last lab.\n"
+            "[Unit]\nDescription=libvirt for the labs of nometal.ipi\n"
+            f"Wants={units}\n\n[Install]\nWantedBy=multi-user.target\n"
+        )
+
+
+class Daemons:
+    """libvirt where no service manager runs, as in containers: nothing starts it at boot, each run of ours does."""
+
+    def read(self) -> LibvirtService:
+        running = frozenset(name for name in DAEMONS if pid_of(name))
+        return LibvirtService(running, hook=frozenset(network_hook.parts()), stale=_stale_daemons())
+
+    def wanted(self) -> LibvirtService:
+        return LibvirtService(running=frozenset(DAEMONS), hook=network_hook.WHOLE)
+
+    def apply(self, step: Step) -> None:
+        if step.verb in ("stop", "restart"):
+            self._stop(step.target)
+        if step.verb in ("start", "restart"):
+            run(step.target, "--daemon")
+        if step.verb in HOOK_STEPS:
+            HOOK_STEPS[step.verb]()
+
+    def _stop(self, daemon: str) -> None:
+        pid = pid_of(daemon)
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+            _wait_for(lambda: not pid_of(daemon), f"{daemon} (process {pid}) does not stop")
+        if not pid_of(daemon):
+            pid_file_of(daemon).unlink(missing_ok=True)  # the daemon leaves it behind
+
+
+def wait_until_it_answers() -> None:
+    _wait_for(_answers, f"libvirt was started, but nothing answers at {SOCKET}: see its log (journalctl -u 'virt*')")
+
+
+def _answers() -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(str(SOCKET)) == 0
+
+
+def _stale_daemons() -> frozenset[str]:
+    lacking = frozenset({"libvirtd"}) if _lacks_driver() else frozenset()
+    return lacking | network_hook.deaf_daemons()  # last, for to ask for the driver may have started the daemon
+
+
+def _lacks_driver() -> bool:
+    installed = any(any(Path("/usr").glob(directory + INTERFACE_DRIVER)) for directory in ("lib*/", "lib/*/"))
+    return installed and not missing_bindings() and _answers() and not lists_interfaces("qemu:///system")
+
+
+def _wait_for(condition: Callable[[], bool], complaint: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise OperatorError(f"{complaint} after {PATIENCE:.0f} seconds.")
+        time.sleep(0.1)
+
+
+def _service_of(unit: str) -> str:
+    return unit.replace(".socket", ".service")
+
+
+def _unit_properties(units: Sequence[str]) -> dict[str, tuple[str, str]]:
+    shown = run("systemctl", "show", "--property=Id,ActiveState,UnitFileState", *units)
+    blocks = re.findall(r"^Id=(.*)\nActiveState=(.*)\nUnitFileState=(.*)$", shown, re.MULTILINE)
+    return {unit: (active, enabled) for unit, active, enabled in blocks}

@@ -1,0 +1,125 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import links as kernel
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import entry_of, entry_text
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.link_managers import (
+    LINK_MANAGERS,
+    UnmanagedFile,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import (
+    Bridge,
+    VethPair,
+    current_bridges,
+    current_ends,
+    desired_ends,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
+
+
+DELETING = ("delete", "delete bridge")
+
+
+class VethPairPort:
+    """One pair on this host: its links in the kernel, and its files."""
+
+    def __init__(self, site: Site, *, wanted: bool) -> None:
+        self._wiring = wiring = site.wiring
+        self._links = site.links
+        self._ends = site.ends
+        self._our_bridges = wiring.bridges_made(site.links) if wanted else site.bridges_left_over()
+        self._former_bridges = site.former_bridges() if wanted else ()
+        ours = (*(plug.name for plug in wiring.plugs), *self._our_bridges)
+        self._hook = entry_of(wiring.name)
+        self._unmanaged = {
+            str(file.path): file for manager in LINK_MANAGERS for file in [UnmanagedFile(manager, wiring.name, ours)]
+        }
+
+    def read(self) -> VethPair | None:
+        found = VethPair(
+            name=self._wiring.name,
+            ends=current_ends(self._ends, self._links),
+            bridges=current_bridges([*self._our_bridges, *self._former_bridges], self._links),
+            hook=_lines({str(self._hook.path): self._hook.read()}),
+            unmanaged=_lines({path: file.read() for path, file in self._unmanaged.items()}),
+        )
+        return None if found == VethPair(self._wiring.name) else found
+
+    def wanted(self) -> VethPair:
+        unmanaged = {path: file.text() for path, file in self._unmanaged.items() if file.manager.is_in_use()}
+        return VethPair(
+            name=self._wiring.name,
+            ends=desired_ends(self._wiring),
+            bridges=tuple(Bridge(name, self._wiring.mtu) for name in self._our_bridges),
+            hook=_lines({str(self._hook.path): entry_text(self._wiring, self._our_bridges)}),
+            unmanaged=_lines(unmanaged),
+        )
+
+    def apply(self, step: Step) -> None:
+        try:
+            if step.verb in ("write", "remove"):
+                self._apply_to_file(step)
+            elif step.verb in DELETING and kernel.lacks_netlink():
+                kernel.delete_by_ip(step.target)
+            else:
+                with kernel.netlink(str(step)) as route:
+                    self._apply_to_link(route, step.verb, step.target)
+        except OSError as error:
+            raise OperatorError(f"`{step}` failed: {error}.") from error
+
+    def _apply_to_file(self, step: Step) -> None:
+        writing = step.verb == "write"
+        if step.target in self._unmanaged:
+            file = self._unmanaged[step.target]
+            (file.write if writing else file.remove)()
+        elif writing:
+            self._hook.write(entry_text(self._wiring, self._our_bridges))
+        else:
+            self._hook.remove()
+
+    def _apply_to_link(self, route: Any, verb: str, name: str) -> None:
+        {
+            "add bridge": lambda: self._add_bridge(route, name),
+            "add": lambda: self._add_pair(route),
+            "join": lambda: kernel.enslave(route, name, self._bridge_of(name)),
+            "release": lambda: kernel.set_link(route, name, master=0),
+            "mark": lambda: kernel.set_link(route, name, ifalias=MARK),
+            "set mtu of": lambda: kernel.set_link(route, name, mtu=self._wiring.mtu),
+            "set forward delay of": lambda: kernel.set_forward_delay(route, name, 0),
+            "silence": lambda: kernel.silence(name),
+            "up": lambda: kernel.set_link(route, name, state="up"),
+            "delete": lambda: kernel.delete(route, name),
+            "delete bridge": lambda: kernel.delete(route, name),
+        }[verb]()
+
+    def _add_bridge(self, route: Any, name: str) -> None:
+        kernel.add_bridge(route, name)
+        # One that is given its MTU when it is made still takes on that of its ports later.
+        kernel.set_link(route, name, ifalias=MARK, mtu=self._wiring.mtu)
+        kernel.silence(name)
+        kernel.set_link(route, name, state="up")
+
+    def _add_pair(self, route: Any) -> None:
+        a, b = self._wiring.plugs
+        kernel.add_veth(route, a.name, b.name)
+        for end in (a, b):
+            kernel.set_link(route, end.name, mtu=self._wiring.mtu)
+
+    def _bridge_of(self, end: str) -> str:
+        return next(plug.bridge for plug in self._wiring.plugs if plug.name == end and plug.bridge)
+
+
+def _lines(texts: Mapping[str, str | None]) -> dict[str, list[str]]:
+    return {path: text.splitlines() for path, text in texts.items() if text is not None}
