@@ -1,0 +1,28 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is installed, and what there is to look at it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What is installed, and what there is to look at it with."""
+
+    place: Place
+    domain: str = ""
+    api_vips: Sequence[str] = ()
+    nodes: Sequence[Mapping[str, Any]] = ()
+    """As the lab model has them."""
+    bmc_home: str = "/var/lib/nometal/bmc"
+    tools: str | None = None
+    libvirt_uri: str = "qemu:///system"

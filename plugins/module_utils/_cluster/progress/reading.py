@@ -1,0 +1,94 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far an installation is, by its log and its runner: read, and reported as modules return it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log import Tail
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log import Entry
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
+
+CONTROL_PLANE = ("control-plane", "master")
+
+
+class Reading:
+    """What the log says, as far as it was read."""
+
+    def __init__(self, installation: Installation) -> None:
+        names = [node["name"] for node in installation.nodes if node.get("role") in CONTROL_PLANE]
+        secrets = bundle_secrets.known(installation.place, Path(installation.bmc_home))
+        self.story = Story(control_plane=names)
+        self._place = installation.place
+        self._tail = Tail(installation.place.log, Redactor(secrets).without_known)
+        self._completed_at = 0.0
+
+    def new_entries(self) -> Iterator[Entry]:
+        """Each is part of the story by the time that it is given."""
+        for entry in self._tail.entries():
+            was_complete = self.story.stage is Stage.COMPLETE
+            self.story.add(entry)
+            if self.story.stage is Stage.COMPLETE and not was_complete:
+                self._completed_at = entry.at
+            yield entry
+
+    def state(self, seen: Run) -> str:
+        completed = self._completed_at > 0 and self._completed_at >= int(seen.started or 0)
+        return endings.state_of(seen, self.story, completed=completed)
+
+    def result(self, seen: Run) -> dict[str, Any]:
+        story, state = self.story, self.state(seen)
+        story.close(seen.ended or (time.time() if seen.running else story.last))
+        place, is_there = self._place, state == endings.INSTALLED
+        return {
+            "state": state,
+            "exit_code": seen.exit_code,
+            "words": endings.words(seen, story, state),
+            "stage": story.stage.value if story.stage else "",
+            "stages": stages(story, seen.started or 0.0),
+            "hosts": {name: host.state for name, host in story.hosts.items()},
+            "operators": story.operators.words(),
+            "errors": story.errors,
+            "troubles": [],
+            "diagnosis": [],
+            "power_cycled": [],
+            "console_url": story.console_url,
+            "api_url": story.api_url,
+            "kubeconfig": str(place.kubeconfig) if is_there else "",
+            "password_file": str(place.password) if is_there else "",
+        }
+
+
+def glance(installation: Installation) -> dict[str, Any]:
+    """How far it is now; nothing is told and nothing touched."""
+    seen = run.read(installation.place)
+    reading = Reading(installation)
+    for _entry in reading.new_entries():
+        pass
+    return reading.result(seen)
+
+
+def stages(story: Story, since: float) -> list[dict[str, Any]]:
+    """Times of the log are whole seconds."""
+    spent = story.spent(int(since))
+    return [
+        {"stage": stage.value, "seconds": round(seconds), "usual": round(usual.STAGES[stage].seconds)}
+        for stage, seconds in spent.items()
+        if stage in usual.STAGES
+    ]

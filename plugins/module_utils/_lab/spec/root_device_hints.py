@@ -1,0 +1,31 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""By what a node finds the disk that it is installed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
+from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Whole, YesNo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import key
+
+
+@dataclass(frozen=True)
+class RootDeviceHints:
+    """Which disk OpenShift is installed on, in the installer's own words."""
+
+    deviceName: str | None = key(  # noqa: N815 - the installer's key
+        types.DEVICE, "Device. Disks of one bus may change names from boot to boot: with several, take `serialNumber`."
+    )
+    hctl: str | None = key(types.WORDS.like("0:0:0:0"), "SCSI address (scsi and sata). Linux chooses the first number.")
+    model: str | None = key(types.WORDS.like("QEMU HARDDISK"), "Model, or part of it.")
+    vendor: str | None = key(types.WORDS.like("QEMU"), "Vendor, or part of it.")
+    serialNumber: str | None = key(types.WORDS.like("disk-0001"), "Serial number.", derived="of the first disk")  # noqa: N815
+    minSizeGigabytes: int | None = key(Whole(1, 65536), "Least size in GiB.")  # noqa: N815
+    wwn: str | None = key(
+        types.WORDS.like("nvme.1b36-6469736b2d30303031-51454d55204e564d65204374726c-00000001"),
+        "World wide name (nvme only).",
+    )
+    rotational: bool | None = key(YesNo(), "Spinning or not. Linux says it of every virtio disk, and of no nvme disk.")
