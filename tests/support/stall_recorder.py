@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PLACE = ROOT / "tests/recordings/stalls"
 PROGRAM = "stall_recording.py"
 OC = "/var/cache/nometal/tools/*/bin/oc"
-CREDENTIALS = "/var/lib/nometal/bmc/lab/credentials.json"
+BMCS = "/var/lib/nometal/bmc"
 PATIENCE = 0.001
 """Whatever stands still is looked into at once."""
 
@@ -34,7 +34,7 @@ def look(lab: InstallLab) -> dict[str, Any]:
         "domain": model["domain"],
         "api_vips": model["vips"]["api"],
         "nodes": [node for node in model["nodes"] if node["installer"]],
-        "tools": str(PurePosixPath(lab.host.run(f"ls {OC}").stdout.strip()).parent),
+        "tools": str(PurePosixPath(lab.host.run(f"ls {OC}").stdout.split()[0]).parent),
     }
     return host_program.run(lab.host, PROGRAM, {"lab": lab.name, "installation": installation, "patience": PATIENCE})
 
@@ -55,7 +55,7 @@ def names() -> set[str]:
 
 
 def _assert_harmless(text: str, lab: InstallLab) -> None:
-    logins = json.loads(lab.host.read(CREDENTIALS)).values()
+    logins = json.loads(lab.host.read(f"{BMCS}/{lab.name}/credentials.json")).values()
     secrets = [PLANTED, *(login["password"] for login in logins)]
     assert not [secret for secret in secrets if secret in text], "a recording must hold no secret"
     names = "|".join(map(re.escape, (lab.host.name, socket.gethostname())))
