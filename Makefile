@@ -62,8 +62,8 @@ coverage: ## Measure the lines and branches that the tests of parts OF reach
 	@COVERAGE_OF='$(OF)' tests/run coverage
 
 .PHONY: recordings
-recordings: $(VENV)/.test ## Record anew, on a host, what tests/unit/rehearsal/test_recorded.py judges
-	$(IN_VENV) pytest --record tests/e2e/test_rehearsal_broken.py
+recordings: $(VENV)/.test ## Record anew, on hosts, what unit tests judge of broken labs and of installations that stand still
+	$(IN_VENV) pytest --record tests/e2e/test_rehearsal_broken.py tests/e2e/test_install_stalls.py
 
 docs: $(VENV)/.test ## Write anew what is generated: the reference of lab_spec and the roles' READMEs
 	$(VENV)/bin/python scripts/lab_reference.py

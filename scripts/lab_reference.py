@@ -58,10 +58,10 @@ lab_spec:
 ```
 
 This is a lab of three control plane nodes, `control-plane-0` to `control-plane-2`, at 192.168.126.20 to .22, with the
-API at `api.demo.lab.example.test`. See everything that was derived with
+API at `api.demo.lab.example.test`. See everything that is derived for an inventory with
 
 ```console
-ansible hypervisors -i inventory/demo -m ansible.builtin.debug -a var=lab \\
+ansible hypervisors -i inventory/ha -m ansible.builtin.debug -a var=lab \\
   -e @playbooks/vars/lab.yml --playbook-dir playbooks
 ```
 

@@ -118,7 +118,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--order-seed", type=int, default=11, help="draws the order of the tests")
     parser.addoption("--matrix-seed", type=int, default=peers.SEED, help="draws the mixtures of kinds of hosts")
-    parser.addoption("--record", action="store_true", help="record anew what rehearsals of broken labs have observed")
+    parser.addoption(
+        "--record", action="store_true", help="record anew what is observed of broken labs and installations"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import yaml
+from support import documentation
 from support.checkout import ROOT
 
 Task = dict[str, Any]
@@ -23,12 +24,9 @@ def of_plugins() -> dict[str, list[Task]]:
 
 def of_pages() -> dict[str, list[Task]]:
     """By the page's path below the checkout."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "roles").glob("*/README.md"))]
-    blocks = {page: re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE) for page in pages}
-    tasks = {
-        str(page.relative_to(ROOT)): [task for block in found for task in _tasks(block)]
-        for page, found in blocks.items()
-    }
+    tasks: dict[str, list[Task]] = {}
+    for block in documentation.blocks("yaml"):
+        tasks.setdefault(block.page, []).extend(_tasks(block.text))
     return {page: found for page, found in tasks.items() if found}
 
 

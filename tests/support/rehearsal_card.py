@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
     from support.private_libvirtd import PrivateLibvirtd
 
-AGENT = Path(__file__).parents[2] / "plugins/module_utils/_rehearsal"
-BEGIN = f"import json, sys; sys.path.insert(0, {str(AGENT)!r}); from agent import links, lookups, network, pings\n"
+MODULE_UTILS = Path(__file__).parents[2] / "plugins/module_utils"
+BEGIN = f"""import json, sys
+sys.path.insert(0, {str(MODULE_UTILS)!r})
+from _agent import links, lookups, network, pings
+"""
 LINK = "eth0"
 START = """
 (exec unshare --net sleep 600 >/dev/null 2>&1 </dev/null) & holder=$!

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from support.lab_host import LabHost
 
 ROOT = Path(__file__).parents[2]
-BUILDER = ROOT / "plugins/module_utils/_rehearsal"
-AGENT = BUILDER / "agent"
+BUILDER = ROOT / "plugins/module_utils/_rehearsal/image"
+AGENT = ROOT / "plugins/module_utils/_agent"
 IN_HOST = "var/cache/nometal/rehearsal"
 LIBRARY = "/root/library"
 COLLECTION = "ansible_collections/nometal/ipi/plugins/module_utils"
@@ -27,9 +27,9 @@ BUILD = f"""
 import json, sys
 from pathlib import Path
 sys.path.insert(0, "{LIBRARY}")
-from {COLLECTION.replace("/", ".")}._reconcile import Step
-from {COLLECTION.replace("/", ".")}._rehearsal.image import ImagePort
-from {COLLECTION.replace("/", ".")}._rehearsal.image_recipe import Recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import ImagePort
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
 ImagePort(Recipe(Path("/{IN_HOST}"), **json.load(sys.stdin))).apply(Step("build", "image"))
 """
 
@@ -66,6 +66,6 @@ def _build(path: Path, suite: str, start: Callable[[], LabHost]) -> None:
 
 
 def _key(suite: str) -> str:
-    builder = [path.read_text() for path in (Path(__file__), *sorted(BUILDER.glob("image*.py")))]
+    builder = [path.read_text() for path in (Path(__file__), *sorted(BUILDER.glob("*.py")))]
     parts = [json.dumps(arguments()), lab_trees.tree(suite, "prepared").name, *builder]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]

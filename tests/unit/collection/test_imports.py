@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,3 +113,19 @@ def test_the_rule(importer: str, imported: str, *, allowed: bool) -> None:
 
 def test_a_cycle_is_found() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
+
+
+IMPORT = re.compile(rf"^from {re.escape(UTILS)}\.([\w.]+) import (\w+(?:, \w+)*)", re.MULTILINE)
+
+
+def test_programs_that_tests_run_elsewhere_import_what_is_there() -> None:
+    """They are texts, so that nothing else reads them."""
+    tests = Path(__file__).parents[2]
+    found = {
+        (str(file.relative_to(tests)), package, name.strip())
+        for file in tests.rglob("*.py")
+        for package, names in IMPORT.findall(file.read_text(encoding="utf-8"))
+        for name in names.split(",")
+    }
+    assert found
+    assert [each for each in found if not {each[1], f"{each[1]}.{each[2]}"} & NAMES] == []

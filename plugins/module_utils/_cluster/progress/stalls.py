@@ -38,6 +38,12 @@ def suspicions(story: Story, nodes: Iterable[Node], now: float, patience: float 
     ]
 
 
+def is_late(story: Story, patience: float = 1.0) -> bool:
+    """Whether the stage in which it ended had taken longer than it usually does."""
+    usually = usual.STAGES.get(story.stage) if story.stage else None
+    return usually is not None and story.last - story.since > usually.seconds * patience
+
+
 def _stage(story: Story, now: float, patience: float) -> Iterator[Suspicion]:
     if story.stage is None or story.stage is Stage.COMPLETE:
         return

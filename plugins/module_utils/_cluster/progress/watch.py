@@ -131,7 +131,7 @@ class Watch:
         if state == endings.FAILED:
             for error in self.story.errors[-LAST_ERRORS:]:
                 self._teller.tell_trouble(INSTALLER, error)
-            self._diagnose({INSTALLER, *self._suspects()}, late=self._is_late())
+            self._diagnose({INSTALLER, *self._suspects()}, late=stalls.is_late(self.story, self.patience))
         words = endings.words(seen, self.story, state)
         if state in (endings.FAILED, endings.INTERRUPTED):
             self._teller.tell_trouble(INSTALLER, f"{state}: {words}")
@@ -147,7 +147,3 @@ class Watch:
     def _suspects(self) -> set[str]:
         found = stalls.suspicions(self.story, self._nodes, self.story.last, self.patience)
         return {suspicion.who for suspicion in found}
-
-    def _is_late(self) -> bool:
-        usually = usual.STAGES.get(self.story.stage) if self.story.stage else None
-        return usually is not None and self.story.last - self.story.since > usually.seconds * self.patience

@@ -1,0 +1,75 @@
+"""What is known of an installation that stands still or has failed, as far as it is judged by it.
+
+Runs in a lab host, too, to record it there, with the collection on the path; see `stall_recorder`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from support import dataclass_json
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence, gather
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
+
+NAMED_FOR_TYPE_CHECKERS = (Evidence, MetalHost, Node, Rule, Story)
+MACHINE = {name: getattr(HostSeen(), name) for name in ("load", "cores", "memory_available")}
+"""How hard the machine works that the recording is made on is no part of the fault."""
+JUDGED_OF_BMCS = ("address", "trouble")
+
+
+@dataclass(frozen=True)
+class Recording:
+    story: Story
+    evidence: Evidence
+    at: float
+    """When it was looked at, or when it ended."""
+    ended: bool
+    patience: float
+
+    def findings(self) -> list[Finding]:
+        """As the watch has them."""
+        found = stalls.suspicions(self.story, self.evidence.nodes, self.at, self.patience)
+        suspects = {suspicion.who for suspicion in found} | ({INSTALLER} if self.ended else set())
+        late = stalls.is_late(self.story, self.patience) if self.ended else True
+        return diagnose.findings(self.story, self.evidence, suspects, late=late)
+
+
+def read(kept: dict[str, Any]) -> Recording:
+    return dataclass_json.read(Recording, kept, NAMED_FOR_TYPE_CHECKERS)
+
+
+def recorded(installation: Installation, patience: float) -> Recording:
+    reading = Reading(installation)
+    for _entry in reading.new_entries():
+        pass
+    seen = run.read(installation.place)
+    at = time.time() if seen.running else reading.story.last
+    return Recording(reading.story, _judged(gather(installation)), at, not seen.running, patience)
+
+
+def _judged(evidence: Evidence) -> Evidence:
+    bmcs = {name: {key: bmc[key] for key in JUDGED_OF_BMCS} for name, bmc in evidence.bmcs.items()}
+    return replace(evidence, host=replace(evidence.host, pressure={}, **MACHINE), bmcs=bmcs)
+
+
+if __name__ == "__main__":
+    given = json.load(sys.stdin)
+    installed = Installation(Place(given.pop("lab")), **given.pop("installation"))
+    json.dump(dataclass_json.written(recorded(installed, **given)), sys.stdout)
