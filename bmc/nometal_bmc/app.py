@@ -89,7 +89,6 @@ def make_app(current: CurrentConfig) -> flask.Flask:
 
 
 def _set_drivers(app: Application, domains: Domains) -> None:
-    Systems.initialize(app.config, app.logger)
     app.systems = Systems(domains)
     app.managers = SystemManagers(app.config, app.logger, app.systems, None)
 

@@ -1,9 +1,9 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""sushy-tools' drivers, over our connection to libvirt and for the lab's VMs only.
+"""What sushy-tools' views ask its drivers, answered over our connection to libvirt and for the lab's VMs only.
 
-Its libvirt driver reads what a system is made of; all that changes a system is in boot, firmware, power and media.
+Each class has what those views use that are not replaced: they only read. What is overridden is listed in the README.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import flask
 import libvirt
-from sushy_tools.emulator.resources.systems.libvirtdriver import LibvirtDriver
 
 from nometal_bmc.answers import not_found
 from nometal_bmc.vms.definition import values
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
 
 
-class Systems(LibvirtDriver):
+class Systems:
     """What the lab's VMs are made of."""
 
     def __init__(self, domains: Domains) -> None:
@@ -40,12 +39,6 @@ class Systems(LibvirtDriver):
             raise not_found(f"System {identity}")
         self._domains.active(identity)  # it is there, or that is refused
         return identity
-
-    def name(self, identity: str) -> str:
-        return self._domains.names[self.uuid(identity)]
-
-    def _get_domain(self, identity: str, readonly: bool = False) -> libvirt.virDomain:  # noqa: ARG002 - as overridden
-        return self._domains.ask(self.uuid(identity), _answering)
 
     def get_simple_storage_collection(self, identity: str) -> dict[str, dict[str, Any]]:
         """Disks by their bus; also those that are in no pool of libvirt."""
@@ -90,9 +83,3 @@ def _capacity(domain: libvirt.virDomain, name: str) -> int | None:
         if error.get_error_domain() == libvirt.VIR_FROM_RPC or error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             raise
         return None
-
-
-def _answering(domain: libvirt.virDomain) -> libvirt.virDomain:
-    """The VM, if it answers: else the question is asked again over a new connection."""
-    domain.isActive()
-    return domain
