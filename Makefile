@@ -70,7 +70,7 @@ docs: $(VENV)/.test ## Write anew what is generated: the reference of lab_spec a
 	$(VENV)/bin/python scripts/role_readmes.py
 
 clean: ## Remove the virtualenv and what the tests have built
-	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build bmc/build bmc/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Virtualenvs. A marker file says what has been installed, and from which list.
 $(VENV)/.made:

@@ -24,7 +24,7 @@ FIRST_TIME = 1_000_000_000
 NOT_FOUND = (4, 5)
 """pytest's exit codes where a selection selects nothing."""
 UTILS = "plugins/module_utils"
-BMC = "roles/bmc_emulation/files/nometal_bmc"
+BMC = "bmc/nometal_bmc"
 MODULES = "tests/integration/modules"
 
 
@@ -40,7 +40,7 @@ class Fault:
 
     @property
     def part(self) -> str:
-        return self.tests.split("/")[1]
+        return self.tests.partition("tests/")[2].split("/")[0]
 
 
 RULES = (
@@ -272,59 +272,59 @@ ON_THE_HOST = (
 IN_THE_BMC = (
     Fault(
         "any-account-commands-any-system",
-        f"{BMC}/guard.py",
+        f"{BMC}/front/guard.py",
         "if system is None or not account.commands(system):",
         "if system is None:",
-        "tests/unit/bmc/test_guard.py",
+        "bmc/tests/unit/test_guard.py",
     ),
     Fault(
         "one-guess-more",
-        f"{BMC}/throttle.py",
+        f"{BMC}/front/throttle.py",
         "if failures >= FREE_FAILURES else 0.0",
         "if failures > FREE_FAILURES else 0.0",
-        "tests/unit/bmc/test_logins.py",
+        "bmc/tests/unit/test_logins.py",
     ),
     Fault(
         "every-ipv6-address-counts-anew",
-        f"{BMC}/throttle.py",
+        f"{BMC}/front/throttle.py",
         'ipaddress.ip_network((source.partition("%")[0], 64), strict=False)',
         'ipaddress.ip_network((source.partition("%")[0], 128), strict=False)',
-        "tests/unit/bmc/test_logins.py",
+        "bmc/tests/unit/test_logins.py",
     ),
     Fault(
         "a-session-outlives-its-password",
-        f"{BMC}/sessions.py",
+        f"{BMC}/front/sessions.py",
         "unchanged = account is not None and account.password == session.account.password",
         "unchanged = account is not None",
-        "tests/unit/bmc/test_logins.py",
+        "bmc/tests/unit/test_logins.py",
     ),
     Fault(
         "a-changed-password-is-remembered",
-        f"{BMC}/credentials.py",
+        f"{BMC}/front/credentials.py",
         "words = (account.name, str(account.password), password)",
         "words = (account.name, password)",
-        "tests/unit/bmc/test_logins.py",
+        "bmc/tests/unit/test_logins.py",
     ),
     Fault(
         "a-disk-added-meanwhile-boots-first",
-        f"{BMC}/boot.py",
+        f"{BMC}/vms/boot.py",
         "int(places.get(_key(device), 10**6))",
         "int(places.get(_key(device), 0))",
-        "tests/unit/bmc/test_boot.py",
+        "bmc/tests/unit/test_boot.py",
     ),
     Fault(
         "half-an-image-is-inserted",
-        f"{BMC}/images.py",
+        f"{BMC}/media/images.py",
         "if blocks * block_size > size:",
         "if blocks > size:",
-        "tests/unit/bmc/test_images.py",
+        "bmc/tests/unit/test_images.py",
     ),
     Fault(
         "an-ipmi-password-counted-in-characters",
-        f"{BMC}/config.py",
+        f"{BMC}/config/reading.py",
         "if not 0 < len(text.encode()) <= longest:",
         "if not 0 < len(text) <= longest:",
-        "tests/unit/bmc/test_config.py",
+        "bmc/tests/unit/test_config.py",
     ),
 )
 
@@ -498,18 +498,18 @@ BESIDE_LIBVIRT = (
     ),
     Fault(
         "one-boot-uses-up-the-next-override",
-        f"{BMC}/boot.py",
+        f"{BMC}/vms/boot.py",
         "if mark and mark == _mark_for_once(root):",
         "if mark:",
-        "tests/integration/bmc/test_systems_boot.py::"
+        "bmc/tests/integration/test_systems_boot.py::"
         "test_an_override_that_comes_right_after_the_boot_of_another_is_for_the_next_boot",
     ),
     Fault(
         "a-login-follows-to-another-server",
-        f"{BMC}/download.py",
+        f"{BMC}/media/download.py",
         "login = login if origin(next_url) == origin(url) else None",
         "login = login if origin(next_url)[0] == origin(url)[0] else None",
-        "tests/integration/bmc/test_media.py::test_redirects_are_followed_but_logins_stay_with_their_server",
+        "bmc/tests/integration/test_media.py::test_redirects_are_followed_but_logins_stay_with_their_server",
     ),
 )
 

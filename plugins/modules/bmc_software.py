@@ -32,7 +32,10 @@ options:
     description: What is needed from Python's package index, as in a requirements file. Required with O(state=present).
     type: str
   sources:
-    description: The files of the package C(nometal_bmc), text by name. Required with O(state=present).
+    description:
+      - The files of the package C(nometal_bmc), text by name; names are relative to the package, such as C(app.py) and
+        C(front/tls.py).
+      - Required with O(state=present).
     type: dict
   python:
     description: The distribution's own Python, for which its libvirt bindings are made.
@@ -54,9 +57,18 @@ EXAMPLES = r"""
 - name: Install the software of the BMC services
   nometal.ipi.bmc_software:
     requirements: "{{ lookup('ansible.builtin.file', 'requirements.txt') }}"
-    sources: "{{ dict(files | map('basename') | zip(query('ansible.builtin.file', *files, rstrip=false))) }}"
+    sources: "{{ dict(names | zip(query('ansible.builtin.file', *files, rstrip=false))) }}"
   vars:
-    files: "{{ query('ansible.builtin.fileglob', 'nometal_bmc/*.py') | sort }}"
+    names: "{{ files | map('regex_replace', '.*/nometal_bmc/', '') }}"
+    files: "{{ query('ansible.builtin.fileglob', *patterns) | sort }}"
+    patterns:
+      - nometal_bmc/*.py
+      - nometal_bmc/config/*.py
+      - nometal_bmc/front/*.py
+      - nometal_bmc/ipmi/*.py
+      - nometal_bmc/media/*.py
+      - nometal_bmc/redfish/*.py
+      - nometal_bmc/vms/*.py
 
 - name: Remove it
   nometal.ipi.bmc_software:

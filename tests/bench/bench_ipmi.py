@@ -44,7 +44,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def memory(lab: IpmiLab) -> float:
-    everyone = lab.processes("nometal_bmc.ipmi_supervisor")
+    everyone = lab.processes("nometal_bmc.ipmi.supervisor")
     return sum(kilobytes(pid, "Pss") for pid in everyone) / sum(kilobytes(pid, "Rss") for pid in everyone)
 
 

@@ -165,7 +165,7 @@ def paths(nodes: list[Node]) -> list[str]:
 
 
 def main(count: int) -> int:
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "roles/bmc_emulation/files")]
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bmc")]
     from support import private_libvirtd, redfish_service  # noqa: PLC0415 - as above
 
     with private_libvirtd.start() as libvirtd, tempfile.TemporaryDirectory() as directory:

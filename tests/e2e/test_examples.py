@@ -46,8 +46,8 @@ ALWAYS_REMOVES = {"cluster_removal", "directory_removal", "libvirt_leftovers"}
 LONG_TASKS = {"Make the image", "Rehearse the installation"}
 LONG_ROLES = [{"name": f"{OURS}rehearsal"}, {"name": f"{OURS}ipi_install"}]
 FILES = {
-    "requirements.txt": "roles/bmc_emulation/files/requirements.txt",
-    "nometal_bmc": "roles/bmc_emulation/files/nometal_bmc",
+    "requirements.txt": "bmc/requirements.txt",
+    "nometal_bmc": "bmc/nometal_bmc",
     "agent": "plugins/module_utils/_agent",
 }
 NODE_VMS = ROOT / "roles/node_vms"

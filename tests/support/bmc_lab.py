@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from support.private_libvirtd import PrivateLibvirtd
 
-PACKAGE = Path(__file__).parents[2] / "roles/bmc_emulation/files"
+PACKAGE = Path(__file__).parents[2] / "bmc"
 ADDRESS, PORT = "127.0.0.1", 8000
 URL = f"http://{ADDRESS}:{PORT}"
 USER, PASSWORD = "operator", "of-the-test"

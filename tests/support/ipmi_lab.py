@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "roles/bmc_emulation/files"
+PACKAGE = ROOT / "bmc"
 ADDRESS = "172.22.0.254"
 FIRST_PORT = 6230
 USER, PASSWORD = "admin", "correct horse 20 byt"  # as long as IPMI allows
@@ -168,7 +168,7 @@ class IpmiLab:
         """The process of each BMC, by the number of its node."""
         sockets = self.sockets()
         found: dict[int, int] = {}
-        for pid in self.processes("nometal_bmc.ipmi_supervisor")[1:]:
+        for pid in self.processes("nometal_bmc.ipmi.supervisor")[1:]:
             for inode in _sockets(pid) & sockets.keys():
                 found[sockets[inode][1] - FIRST_PORT] = pid
         return found

@@ -29,8 +29,10 @@ import libvirt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from nometal_bmc import passwords
 from support.waiting import PATIENCE, wait_until
+
+import nometal_bmc
+from nometal_bmc.config import passwords
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
     from support.private_libvirtd import PrivateLibvirtd
 
-FILES = Path(passwords.__file__).parents[1]
+PACKAGE = Path(nometal_bmc.__file__).parents[1]
 ADDRESS, PORT = "127.0.0.1", 8443
 ROOT = "/redfish/v1/"
 CLONE_NEWNET = 0x40000000
@@ -133,7 +135,7 @@ class Service:
         command = self.libvirtd.command([sys.executable, "-m", "nometal_bmc", str(self.directory / "config.json")])
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(FILES), "PYTHONUNBUFFERED": "1"}
+                command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONUNBUFFERED": "1"}
             )
         return self
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from support.lab_host import LabHost
 
-REQUIREMENTS = Path(__file__).parents[2] / "roles/bmc_emulation/files/requirements.txt"
+REQUIREMENTS = Path(__file__).parents[2] / "bmc/requirements.txt"
 IN_HOST = "/srv/wheels"
 # The host's pip finds them by itself.
 PIP_SETTINGS = f"[install]\nno-index = true\nfind-links = {IN_HOST}\n"

@@ -12,7 +12,7 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
@@ -99,8 +99,7 @@ class Release:
         _run([recipe.python, "-m", "venv", "--system-site-packages", str(self.directory)], hint=VENV_HINT)
         self._install_requirements(recipe)
         self._install_package(recipe)
-        modules = [PACKAGE, *(f"{PACKAGE}.{Path(name).stem}" for name in recipe.sources if name != "__init__.py")]
-        borrowed = json.loads(_run([self.python, "-c", TRIAL, *modules]))
+        borrowed = json.loads(_run([self.python, "-c", TRIAL, *map(_module, recipe.sources)]))
         record = {"digest": recipe.digest, "stamp": self._stamp(), "borrowed": borrowed}
         self._record.write_text(json.dumps(record), encoding="utf-8")
 
@@ -116,8 +115,8 @@ class Release:
     def _install_package(self, recipe: Recipe) -> None:
         where = _run([self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
         package = Path(where.strip()) / PACKAGE
-        files.make_directory(package)
         for name, text in recipe.sources.items():
+            files.make_directory((package / name).parent)
             (package / name).write_text(text, encoding="utf-8")
         _run([self.python, "-m", "compileall", "-q", str(package)])
 
@@ -148,6 +147,11 @@ def in_use(path: Path) -> set[Path]:
         with suppress(OSError):  # it has ended
             programs.add(Path(os.fsdecode(file.read_bytes().partition(b"\0")[0])))
     return {path / program.relative_to(path).parts[0] for program in programs if path in program.parents}
+
+
+def _module(name: str) -> str:
+    """By the name of its file in the package."""
+    return ".".join([PACKAGE, *PurePosixPath(name).with_suffix("").parts]).removesuffix(".__init__")
 
 
 def _looks(directory: str, without: set[str]) -> Iterator[str]:

@@ -42,7 +42,7 @@ MARK = ".nometal-bmc-software"
 OURS = ("bin", *(f"{release.NAME}/{name}" for name in release.KNOWN))
 FOR_ALL = 0o555
 SELINUX = Path("/sys/fs/selinux/enforce")
-SOURCE_NAME = r"[A-Za-z_]\w*\.py"
+SOURCE_NAME = r"([A-Za-z_]\w*/)*[A-Za-z_]\w*\.py"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SoftwarePort:
         )
         strange = [name for name in self._recipe.sources if not re.fullmatch(SOURCE_NAME, name)]
         if strange:
-            raise OperatorError(f"sources: {', '.join(strange)}: Python's file names without a directory are right.")
+            raise OperatorError(f"sources: {', '.join(strange)}: names must be of Python files, such as front/tls.py.")
 
     def refuse_bad_recipe(self) -> None:
         """What matters only when there is something to install."""

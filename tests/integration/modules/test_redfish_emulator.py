@@ -114,7 +114,7 @@ def undefined(libvirtd: PrivateLibvirtd, *nodes: dict[str, Any]) -> Iterator[Non
 def software(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As the role installs it, but with the virtualenv of the tests."""
     directory = tmp_path_factory.mktemp("software")
-    put_program(directory, f'PYTHONPATH={ROOT}/roles/bmc_emulation/files exec {sys.executable} "$@"')
+    put_program(directory, f'PYTHONPATH={ROOT}/bmc exec {sys.executable} "$@"')
     return directory
 
 

@@ -1,0 +1,109 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lab's service is told: the shape of its configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nometal_bmc.config.passwords import HashedPassword
+
+__all__ = ["Account", "Config", "Ipmi", "Listen", "Media", "System", "Tls"]
+
+
+@dataclass(frozen=True)
+class Listen:
+    """Where the service is to be found."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What it shows to clients."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class System:
+    """A VM that has a BMC."""
+
+    uuid: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who may command some systems, or all of them."""
+
+    name: str
+    password: HashedPassword = field(repr=False)
+    systems: frozenset[str] | None
+
+    def commands(self, system: System) -> bool:
+        return self.systems is None or system.uuid in self.systems
+
+
+@dataclass(frozen=True)
+class Media:
+    """Where images come to and how large they may be."""
+
+    directory: Path
+    max_bytes: int
+    timeout: int
+    ca_file: Path | None
+
+
+@dataclass(frozen=True)
+class Ipmi:
+    """A node's IPMI BMC."""
+
+    uuid: str
+    name: str
+    addresses: tuple[str, ...]
+    port: int
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Config:
+    """All of it. UUIDs are in lower case."""
+
+    lab: str
+    libvirt_uri: str
+    listen: tuple[Listen, ...]
+    tls: Tls | None
+    systems: tuple[System, ...]
+    accounts: tuple[Account, ...]
+    media: Media
+    state: Path
+    ipmi: tuple[Ipmi, ...] = ()
+
+    def find(self, identity: str) -> System | None:
+        """The system with this UUID, in any case, or else with this name."""
+        return self._by_uuid.get(identity.lower()) or self._by_name.get(identity)
+
+    def account(self, name: str) -> Account | None:
+        return self._by_account.get(name)
+
+    @cached_property
+    def _by_uuid(self) -> dict[str, System]:
+        return {system.uuid: system for system in self.systems}
+
+    @cached_property
+    def _by_name(self) -> dict[str, System]:
+        return {system.name: system for system in self.systems}
+
+    @cached_property
+    def _by_account(self) -> dict[str, Account]:
+        return {account.name: account for account in self.accounts}

@@ -1,0 +1,191 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the application in threads, each of which has a whole request in its hands: nobody's slowness occupies one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nometal_bmc.answers import Refused
+from nometal_bmc.front.guard import MOST_BODY_BYTES
+from nometal_bmc.redfish.wishes import NOTED
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+    from typing import Callable
+
+    from nometal_bmc.front.guard import Guard
+
+    Scope = dict[str, Any]
+    Receive = Callable[[], Awaitable[dict[str, Any]]]
+    Send = Callable[[dict[str, Any]], Awaitable[None]]
+    Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+__all__ = ["Bridge"]
+
+LOG = logging.getLogger(__name__)
+ACCESS = logging.getLogger("nometal_bmc.access")
+BODY_SECONDS = 10
+READERS, WRITERS, LOGINS = 16, 64, 2  # inserting media takes minutes, and no reader waits for it
+READING = frozenset({"GET", "HEAD"})
+WITHOUT_BODY = frozenset({204, 304})
+LONGEST_PATH = 200
+ROOT = "/redfish/v1/"
+PLAIN_NAMES = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+
+
+class Answer(NamedTuple):
+    """A whole one."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class Bridge:
+    """An ASGI application around a WSGI one."""
+
+    def __init__(self, app: Wsgi, guard: Guard) -> None:
+        self._app = app
+        self._guard = guard
+        self._readers = ThreadPoolExecutor(READERS, "read")
+        self._writers = ThreadPoolExecutor(WRITERS, "write")
+        self._logins = ThreadPoolExecutor(LOGINS, "login")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = time.perf_counter()
+        environ = _environ(scope)
+        try:
+            answer = await self._answer(environ, await _body(environ, receive))
+        except Refused as refused:
+            answer = _answer_to(refused)
+        except ConnectionError:
+            return
+        await _send(answer, send)
+        _log(environ, answer.status, time.perf_counter() - start)
+
+    async def _answer(self, environ: dict[str, Any], body: bytes) -> Answer:
+        """Those whose password must still be verified wait for that without occupying a thread that others need."""
+        loop, pool = asyncio.get_running_loop(), self._writers
+        if environ["REQUEST_METHOD"] in READING:
+            pool = self._readers
+        elif self._guard.is_login(environ):
+            pool = self._logins
+        unproven = self._guard.unproven(environ)
+        if unproven:
+            await loop.run_in_executor(self._logins, self._guard.credentials.verify, *unproven)
+        return await loop.run_in_executor(pool, self._call, environ, body)
+
+    def _call(self, environ: dict[str, Any], body: bytes) -> Answer:
+        started: list[Any] = []
+        environ["wsgi.input"] = io.BytesIO(body)
+        try:
+            output = self._app(environ, lambda status, headers, _error=None: started.extend((status, headers)))
+            content = b"".join(output)
+            if hasattr(output, "close"):
+                output.close()
+            return Answer(int(started[0][:3]), started[1], content)
+        except Exception:
+            LOG.exception("The application has failed")
+            return _answer_to(Refused(500, "InternalError", "The service has failed; its log says why."))
+
+    def close(self) -> None:
+        """Take no more requests."""
+        for pool in (self._readers, self._writers, self._logins):
+            pool.shutdown(wait=False)
+
+
+async def _body(environ: dict[str, Any], receive: Receive) -> bytes:
+    """What the client sends with its request, which has an end in size and time."""
+    if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
+        return b""
+    if int(environ.get("CONTENT_LENGTH") or 0) > MOST_BODY_BYTES:
+        raise _too_large()
+    try:
+        body = await asyncio.wait_for(_read(receive), BODY_SECONDS)
+    except asyncio.TimeoutError:
+        text = f"The body did not come within {BODY_SECONDS} seconds."
+        raise Refused(408, "OperationTimeout", text, headers={"Connection": "close"}) from None
+    environ["CONTENT_LENGTH"] = str(len(body))
+    environ.pop("HTTP_TRANSFER_ENCODING", None)
+    return body
+
+
+async def _read(receive: Receive) -> bytes:
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ConnectionError
+        body += message["body"]
+        if len(body) > MOST_BODY_BYTES:
+            raise _too_large()
+        more = message["more_body"]
+    return bytes(body)
+
+
+def _too_large() -> Refused:
+    return Refused(413, "PayloadTooLarge", f"The body is larger than {MOST_BODY_BYTES} bytes.")
+
+
+def _answer_to(refused: Refused) -> Answer:
+    body = json.dumps(refused.body).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), **refused.headers}
+    return Answer(refused.status, list(headers.items()), body)
+
+
+def _environ(scope: Scope) -> dict[str, Any]:
+    environ = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": _routed(scope["path"]).encode().decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": scope["server"][0],
+        "SERVER_PORT": str(scope["server"][1]),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": scope["client"][0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        if "_" not in name:  # or it would be taken for the one with a hyphen
+            key = PLAIN_NAMES.get(name) or "HTTP_" + name.upper().replace("-", "_")
+            environ[key] = f"{environ[key]},{value}" if key in environ else value
+    return environ
+
+
+def _routed(path: str) -> str:
+    """Without the slash at the end, that clients write or not; Flask knows only the service root by one."""
+    if path + "/" == ROOT:
+        return ROOT
+    return path if path == ROOT or path.endswith("//") else path.removesuffix("/")
+
+
+async def _send(answer: Answer, send: Send) -> None:
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    if answer.status not in WITHOUT_BODY and not any(name == b"content-length" for name, _value in headers):
+        headers.append((b"content-length", str(len(answer.body)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def _log(environ: dict[str, Any], status: int, seconds: float) -> None:
+    """One line; a path has no way to make it two, and what follows the question mark is nobody's business."""
+    path = environ["PATH_INFO"][:LONGEST_PATH].encode("unicode_escape").decode()
+    account = environ.get("nometal_bmc.account", "-")
+    method, source = environ["REQUEST_METHOD"], environ["REMOTE_ADDR"]
+    noted = f": {environ[NOTED]}" if environ.get(NOTED) else ""
+    ACCESS.info("%s %s %d %.0f ms %s from %s%s", method, path, status, seconds * 1000, account, source, noted)

@@ -1,0 +1,161 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab's images: each content once, however many VMs hold it and wherever it came from."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import re
+import threading
+from collections import Counter
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nometal_bmc.answers import Refused
+from nometal_bmc.media.download import Deadline, Validators, opened
+from nometal_bmc.media.part import PREFIX, Part, usable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nometal_bmc.config.reading import CurrentConfig
+    from nometal_bmc.media.source import Source
+
+__all__ = ["MediaCache"]
+
+LOG = logging.getLogger(__name__)
+NAME = r"[0-9a-f]{64}\.iso"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a URL gave last time."""
+
+    validators: Validators
+    path: Path
+
+
+class MediaCache:
+    """The directory of images. `held` tells which files any VM holds; nothing else keeps one here."""
+
+    def __init__(self, current: CurrentConfig, held: Callable[[], set[str]]) -> None:
+        self._current = current
+        self._held = held
+        self._lock = threading.Lock()
+        self._flights: dict[Source, Future[None]] = {}
+        self._known: dict[Source, Known] = {}
+        self._pins: Counter[Path] = Counter()
+        self._changed = any(self._directory.glob("*"))
+
+    @contextmanager
+    def image(self, source: Source) -> Iterator[Path]:
+        """The image of a source, kept for as long as the caller needs to put it into a VM."""
+        path = self._pinned(source)
+        try:
+            yield path
+        finally:
+            with self._lock:
+                self._pins -= Counter([path])
+
+    def remove_leftovers(self) -> None:
+        """Remove the beginnings of downloads whose process is dead: a living one locks its file."""
+        for part in self._directory.glob(f"{PREFIX}*"):
+            with suppress(OSError), part.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+
+    def sweep(self) -> None:
+        """Remove every image that no VM holds and nobody is about to insert."""
+        with self._lock:
+            images_here = {path for path in self._directory.glob("*.iso") if re.fullmatch(NAME, path.name)}
+            unpinned = images_here - set(self._pins)
+            held = self._held() if unpinned else set()
+            for path in unpinned:
+                if str(path) not in held:
+                    self._changed = True
+                    path.unlink(missing_ok=True)
+                    LOG.info("removed %s: no VM holds it", path.name)
+            self._known = {source: known for source, known in self._known.items() if known.path.exists()}
+
+    def take_changed(self) -> bool:
+        """Whether files have come or gone since the last call."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    @property
+    def _directory(self) -> Path:
+        return Path(self._current.config.media.directory)
+
+    def _pinned(self, source: Source) -> Path:
+        """One thread fetches; others that want the same wait for it, then hold what it got."""
+        while True:
+            with self._lock:
+                flight = self._flights.get(source)
+                if flight is None:
+                    mine = self._flights[source] = Future()
+            if flight is None:
+                return self._lead(source, mine)
+            flight.result()
+            if path := self._pin_known(source):
+                return path
+
+    def _lead(self, source: Source, flight: Future[None]) -> Path:
+        try:
+            path = self._unchanged(source) or self._download(source)
+        except BaseException as error:
+            self._land(source)
+            flight.set_exception(error)
+            raise
+        self._land(source)
+        flight.set_result(None)
+        return path
+
+    def _land(self, source: Source) -> None:
+        with self._lock:
+            del self._flights[source]
+
+    def _pin_known(self, source: Source) -> Path | None:
+        with self._lock:
+            known = self._known.get(source)
+            if known is None or not known.path.exists():
+                return None
+            self._pins[known.path] += 1
+            return known.path
+
+    def _unchanged(self, source: Source) -> Path | None:
+        """The image that we have of this source, if its server shows that it would send the same again."""
+        known = self._known.get(source)
+        if known is None or not known.validators.settled:
+            return None
+        try:
+            with opened(source, "HEAD", self._deadline()) as reply:
+                same = reply.validators == known.validators
+        except Refused:  # not every server answers HEAD; the download finds out what is wrong
+            return None
+        return self._pin_known(source) if same else None
+
+    def _download(self, source: Source) -> Path:
+        directory, limit = self._directory, self._current.config.media.max_bytes
+        try:
+            with usable(directory), Part(directory) as part, opened(source, "GET", self._deadline()) as reply:
+                digest = part.receive(reply, limit)
+                return self._keep(source, reply.validators, part, directory / f"{digest}.iso")
+        finally:
+            self._changed = True
+
+    def _keep(self, source: Source, validators: Validators, part: Part, path: Path) -> Path:
+        with self._lock:
+            if not path.exists():
+                part.path.rename(path)
+            self._known[source] = Known(validators, path)
+            self._pins[path] += 1
+        LOG.info("fetched %s as %s", source.place, path.name)
+        return path
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self._current.config.media.timeout)

@@ -1,0 +1,153 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CD-ROM drive of each VM: what is in it, what goes into it and out of it.
+
+What is in the drive is read from the VM. Only what a VM cannot know, the URL that its disc came from and whether its
+server's certificate is checked, is noted in the VM's own metadata; a note on another disc than the present one is void.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import libvirt
+
+from nometal_bmc.answers import Refused, unavailable
+from nometal_bmc.media.cache import MediaCache
+from nometal_bmc.media.source import Trust, source_from
+from nometal_bmc.vms import notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lxml import etree
+
+    from nometal_bmc.config.reading import CurrentConfig
+    from nometal_bmc.vms.domains import Domains
+
+__all__ = ["Disc", "Media"]
+
+LOG = logging.getLogger(__name__)
+DEVICE = "Cd"
+INSERTS_AT_ONCE = 48
+"""So that some of the server's threads are always left for everything else that clients want done."""
+
+
+@dataclass(frozen=True)
+class Disc:
+    """What is in a drive: a file, and the URL that it came from if it was inserted here."""
+
+    file: str
+    url: str | None
+
+    @property
+    def name(self) -> str:
+        path = unquote(urlsplit(self.url).path) if self.url else self.file
+        return PurePosixPath(path).name or "image.iso"
+
+
+@dataclass(frozen=True)
+class Note:
+    """What the VM remembers for us."""
+
+    url: str | None = None
+    file: str | None = None
+    verify: bool | None = None
+
+    @classmethod
+    def of(cls, domain: etree._Element) -> Note:
+        known = notes.read(domain)
+        verify = known.get("image_verify")
+        return cls(known.get("image_url"), known.get("image_file"), None if verify is None else verify == "true")
+
+    def write(self, domain: etree._Element) -> None:
+        if self != Note.of(domain):
+            verify = None if self.verify is None else str(self.verify).lower()
+            notes.write(domain, image_url=self.url, image_file=self.file, image_verify=verify)
+
+
+class Media:
+    """The drives of the lab's VMs."""
+
+    devices = (DEVICE,)
+
+    def __init__(self, current: CurrentConfig, domains: Domains) -> None:
+        self._current = current
+        self._domains = domains
+        self._cache = MediaCache(current, domains.files)
+        self._turns: dict[str, object] = {}
+        self._inserts = threading.BoundedSemaphore(INSERTS_AT_ONCE)
+        self._cache.remove_leftovers()
+        self._sweep()
+
+    def disc(self, uuid: str) -> Disc | None:
+        file = self._domains.cd(uuid)
+        if file is None:
+            return None
+        note = Note.of(self._domains.read(uuid))
+        return Disc(file, note.url if note.file == file else None)
+
+    def verifies(self, uuid: str) -> bool:
+        """Whether image servers' certificates are checked: as a client wished, else when there is a CA to check by."""
+        wish = Note.of(self._domains.read(uuid)).verify
+        return self._current.config.media.ca_file is not None if wish is None else wish
+
+    def set_verifies(self, uuid: str, verify: bool) -> None:
+        with self._domains.edit(uuid) as domain:
+            replace(Note.of(domain), verify=verify).write(domain)
+
+    def insert(
+        self, uuid: str, url: object, login: tuple[str, str] | None = None, *, verify: bool | None = None
+    ) -> None:
+        """Fetch the image and put it into the drive, in place of what is there. Until then the VM stays as it is."""
+        checks = self.verifies(uuid) if verify is None else verify
+        source = source_from(url, login, Trust(checks, self._current.config.media.ca_file))
+        with self._one_of_few():
+            turn = self._turns[uuid] = object()
+            try:
+                with self._cache.image(source) as path, self._domains.lock(uuid):
+                    self._refuse_overtaken(uuid, turn)
+                    with self._domains.edit(uuid) as domain:
+                        replace(Note.of(domain), url=source.url, file=str(path)).write(domain)
+                    self._domains.set_cd(uuid, str(path))
+            finally:
+                self._sweep()
+        LOG.info("inserted %s into %s", source.place, uuid)
+
+    def eject(self, uuid: str) -> None:
+        """Empty the drive; an empty one stays empty."""
+        self._turns[uuid] = object()
+        with self._domains.lock(uuid):
+            self._domains.set_cd(uuid, None)
+            with self._domains.edit(uuid) as domain:
+                replace(Note.of(domain), url=None, file=None).write(domain)
+        self._sweep()
+
+    @contextmanager
+    def _one_of_few(self) -> Iterator[None]:
+        if not self._inserts.acquire(blocking=False):
+            raise unavailable(f"{INSERTS_AT_ONCE} images are being inserted already. Try again in a few seconds.")
+        try:
+            yield
+        finally:
+            self._inserts.release()
+
+    def _refuse_overtaken(self, uuid: str, turn: object) -> None:
+        """An insert whose client has given up, and has ejected or inserted again since, must not win in the end."""
+        if self._turns.get(uuid) is not turn:
+            raise Refused(409, "OperationFailed", "Another insert or eject came after this one.", prop="Image")
+
+    def _sweep(self) -> None:
+        try:
+            self._cache.sweep()
+            if self._cache.take_changed():
+                self._domains.refresh_pool(self._current.config.media.directory)
+        except (Refused, libvirt.libvirtError, OSError) as error:
+            LOG.warning("images that no VM holds stay until the next insert or eject: %s", error)

@@ -1,0 +1,135 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lab has one of: the root of its service, and the enclosure that all its systems are in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import flask
+
+from nometal_bmc.answers import not_found
+
+if TYPE_CHECKING:
+    from nometal_bmc.redfish.systems import Systems
+
+ROOT = "/redfish/v1"
+CHASSIS = "Enclosure"
+CHASSIS_PATH = f"{ROOT}/Chassis/{CHASSIS}"
+PARTS = ("Systems", "Managers", "Chassis", "SessionService")
+ODATA_PATH, METADATA_PATH = f"{ROOT}/odata", f"{ROOT}/$metadata"
+SCHEMAS = {
+    "ServiceRoot": "v1_5_0",
+    "ComputerSystemCollection": "",
+    "ComputerSystem": "v1_13_0",
+    "ManagerCollection": "",
+    "Manager": "v1_3_1",
+    "ChassisCollection": "",
+    "Chassis": "v1_5_0",
+    "SessionService": "v1_1_8",
+    "SessionCollection": "",
+    "Session": "v1_1_3",
+    "VirtualMediaCollection": "",
+    "VirtualMedia": "v1_4_0",
+    "SecureBoot": "v1_1_0",
+    "ProcessorCollection": "",
+    "Processor": "v1_0_7",
+    "SimpleStorageCollection": "",
+    "SimpleStorage": "v1_2_0",
+    "StorageCollection": "",
+    "EthernetInterfaceCollection": "",
+    "EthernetInterface": "v1_4_0",
+    "Message": "v1_0_8",
+}
+METADATA = """<?xml version="1.0" encoding="UTF-8"?>
+<edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0">
+{references}<edmx:DataServices>
+<Schema xmlns="http://docs.oasis-open.org/odata/ns/edm" Namespace="Service">
+<EntityContainer Name="Service" Extends="ServiceRoot.v1_5_0.ServiceContainer"/>
+</Schema>
+</edmx:DataServices>
+</edmx:Edmx>
+"""
+REFERENCE = """<edmx:Reference Uri="http://redfish.dmtf.org/schemas/v1/{name}_v1.xml">
+{includes}</edmx:Reference>
+"""
+INCLUDE = '<edmx:Include Namespace="{namespace}"/>\n'
+
+
+def show_root() -> dict[str, Any]:
+    """All that can be seen without a login."""
+    return {
+        "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
+        "@odata.id": f"{ROOT}/",
+        "Id": "RootService",
+        "Name": "nometal.ipi BMCs",
+        "RedfishVersion": "1.5.0",
+        **{part: {"@odata.id": f"{ROOT}/{part}"} for part in PARTS},
+        "Links": {"Sessions": {"@odata.id": f"{ROOT}/SessionService/Sessions"}},
+    }
+
+
+def show_odata() -> dict[str, Any]:
+    """The same for clients that know OData only."""
+    entries = {"Service": f"{ROOT}/", **{part: f"{ROOT}/{part}" for part in PARTS}}
+    return {
+        "@odata.context": METADATA_PATH,
+        "value": [{"name": name, "kind": "Singleton", "url": url} for name, url in entries.items()],
+    }
+
+
+def metadata() -> flask.Response:
+    """Where the schemas are that our resources follow; the one document that is not JSON."""
+    references = "".join(_reference(name, version) for name, version in SCHEMAS.items())
+    return flask.Response(METADATA.format(references=references), content_type="application/xml")
+
+
+def _reference(name: str, version: str) -> str:
+    namespaces = [name, f"{name}.{version}"] if version else [name]
+    includes = "".join(INCLUDE.format(namespace=namespace) for namespace in namespaces)
+    return REFERENCE.format(name=name, includes=includes)
+
+
+def show_all_chassis() -> dict[str, Any]:
+    """The collection."""
+    return {
+        "@odata.type": "#ChassisCollection.ChassisCollection",
+        "@odata.id": f"{ROOT}/Chassis",
+        "Name": "Chassis",
+        "Members@odata.count": 1,
+        "Members": [{"@odata.id": CHASSIS_PATH}],
+    }
+
+
+def show_chassis(systems: list[str]) -> dict[str, Any]:
+    """The enclosure, with those systems that the client may see."""
+    return {
+        "@odata.type": "#Chassis.v1_5_0.Chassis",
+        "@odata.id": CHASSIS_PATH,
+        "Id": CHASSIS,
+        "Name": "Chassis",
+        "ChassisType": "Enclosure",
+        "Manufacturer": "nometal.ipi",
+        "PowerState": "On",
+        "Status": {"State": "Enabled", "Health": "OK"},
+        "Links": {
+            "ComputerSystems": [{"@odata.id": f"{ROOT}/Systems/{uuid}"} for uuid in systems],
+            "ManagedBy": [{"@odata.id": f"{ROOT}/Managers/{uuid}"} for uuid in systems],
+        },
+    }
+
+
+def add_views(app: flask.Flask, systems: Systems) -> None:
+    """Put ours in place of sushy-tools', which describe a server of somebody's."""
+
+    def chassis(identity: str) -> flask.Response:
+        if identity != CHASSIS:
+            raise not_found(flask.request.path)
+        return flask.jsonify(show_chassis(systems.systems))
+
+    app.view_functions.update(
+        root_resource=lambda: flask.jsonify(show_root()),
+        chassis_collection_resource=lambda: flask.jsonify(show_all_chassis()),
+        chassis_resource=chassis,
+    )

@@ -1,0 +1,85 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What sushy-tools' views ask its drivers, answered over our connection to libvirt and for the lab's VMs only.
+
+Each class has what those views use that are not replaced: they only read. What is overridden is listed in the README.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import flask
+import libvirt
+
+from nometal_bmc.answers import not_found
+from nometal_bmc.vms.definition import values
+
+if TYPE_CHECKING:
+    from nometal_bmc.vms.domains import Domains
+
+
+class Systems:
+    """What the lab's VMs are made of."""
+
+    def __init__(self, domains: Domains) -> None:
+        self._domains = domains
+
+    @property
+    def systems(self) -> list[str]:
+        """Those that the account of this request may see."""
+        return [uuid for uuid in self._domains.existing() if _visible(uuid)]
+
+    def uuid(self, identity: str) -> str:
+        if not _visible(identity):  # names have become UUIDs before they come here
+            raise not_found(f"System {identity}")
+        self._domains.active(identity)  # it is there, or that is refused
+        return identity
+
+    def get_simple_storage_collection(self, identity: str) -> dict[str, dict[str, Any]]:
+        """Disks by their bus; also those that are in no pool of libvirt."""
+        uuid = self.uuid(identity)
+        controllers: dict[str, dict[str, Any]] = defaultdict(lambda: {"DeviceList": []})
+        for target in self._domains.read_present(uuid).findall("devices/disk[@device='disk']/target"):
+            bus, name = target.get("bus", ""), target.get("dev", "")
+            size = self._domains.ask(uuid, partial(_capacity, name=name))
+            controllers[bus].update(Id=bus, Name=bus)
+            # As text, for its template writes down what it is given, and null is not None.
+            controllers[bus]["DeviceList"].append({"Name": name, "CapacityBytes": json.dumps(size)})
+        return dict(controllers)  # without its habit of making what is asked for
+
+    def get_nics(self, identity: str) -> list[dict[str, str]]:
+        addresses = values(self._domains.read_present(self.uuid(identity)), "devices/interface/mac/@address")
+        return [{"id": address, "mac": address} for address in addresses]
+
+
+class Nothing:
+    """Collections that are empty: the disks that there are stand in SimpleStorage."""
+
+    def get_storage_col(self, _identity: str) -> list[dict[str, Any]]:
+        return []
+
+    def get_drives(self, _identity: str, _storage_id: str) -> list[dict[str, Any]]:
+        return []
+
+    def get_volumes_col(self, _identity: str, _storage_id: str) -> list[dict[str, Any]]:
+        return []
+
+
+def _visible(uuid: str) -> bool:
+    own = flask.g.get("systems")
+    return own is None or uuid in own
+
+
+def _capacity(domain: libvirt.virDomain, name: str) -> int | None:
+    """None if that cannot be told: its file is gone, or the disk since it was listed."""
+    try:
+        return int(domain.blockInfo(name)[0])
+    except libvirt.libvirtError as error:
+        if error.get_error_domain() == libvirt.VIR_FROM_RPC or error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+            raise
+        return None

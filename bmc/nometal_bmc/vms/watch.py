@@ -1,0 +1,116 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Boots that no client of ours has asked for: a guest that reboots by itself, a VM that someone else has started."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable
+
+import libvirt
+
+from nometal_bmc.answers import Refused
+from nometal_bmc.vms import boot
+
+if TYPE_CHECKING:
+    from nometal_bmc.vms.domains import Domains
+
+LOG = logging.getLogger(__name__)
+LOOK_SECONDS = 0.5  # how soon a restart of libvirtd is noticed
+AGAIN_SECONDS = 5.0
+SETTLED_SECONDS = 2.0
+"""A BIOS that is reset resets the machine once or twice more: this long after the last of them, the boot has begun."""
+
+
+class Watch:
+    """Ends overrides for one boot when the boot begins."""
+
+    def __init__(self, domains: Domains) -> None:
+        """To be made before any connection: libvirt tells events only on those that are made after."""
+        libvirt.virEventRegisterDefaultImpl()
+        self._domains = domains
+        self._connection: libvirt.virConnect | None = None
+        self._subscriptions: list[tuple[libvirt.virConnect, int]] = []
+        self._events: queue.SimpleQueue[tuple[Callable[[str], None], str]] = queue.SimpleQueue()
+        self._resets: dict[str, tuple[float, str]] = {}  # the time of the last one, and the override at the first one
+
+    def start(self) -> None:
+        for target in (self._run_loop, self._run):
+            threading.Thread(target=target, name=f"watch-{target.__name__}", daemon=True).start()
+
+    @staticmethod
+    def _run_loop() -> None:
+        while True:
+            libvirt.virEventRunDefaultImpl()
+
+    def _run(self) -> None:
+        while True:
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            self._subscribe()
+            with suppress(queue.Empty):
+                self._handle(*self._events.get(timeout=LOOK_SECONDS))
+            self._end_resets()
+        except (Refused, libvirt.libvirtError) as error:
+            LOG.warning("watching the VMs: %s", error)
+            time.sleep(AGAIN_SECONDS)
+
+    def _subscribe(self) -> None:
+        """Once for each connection; what happened before counts as well."""
+        connection = self._domains.connection()
+        if connection is self._connection:
+            return
+        self._unsubscribe()
+        self._connection, self._subscriptions = connection, []
+        watched = {
+            libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE: self._note_lifecycle,
+            libvirt.VIR_DOMAIN_EVENT_ID_REBOOT: self._note_reset,
+        }
+        for kind, note in watched.items():
+            number = connection.domainEventRegisterAny(None, kind, note, None)
+            self._subscriptions.append((connection, number))
+        for uuid in self._domains.names:
+            self._events.put((self._started, uuid))
+
+    def _unsubscribe(self) -> None:
+        """End what was begun on a connection that is dead: else it and its socket would stay."""
+        for connection, number in self._subscriptions:
+            with suppress(libvirt.libvirtError):
+                connection.domainEventDeregisterAny(number)
+
+    def _note_lifecycle(self, _connection: Any, domain: libvirt.virDomain, event: int, *_: Any) -> None:
+        if event == libvirt.VIR_DOMAIN_EVENT_STARTED:
+            self._events.put((self._started, domain.UUIDString()))
+
+    def _note_reset(self, _connection: Any, domain: libvirt.virDomain, *_: Any) -> None:
+        self._events.put((self._reset, domain.UUIDString()))
+
+    def _handle(self, what: Callable[[str], None], uuid: str) -> None:
+        if uuid in self._domains.names:
+            with suppress(Refused):  # it may be gone by now
+                what(uuid)
+
+    def _started(self, uuid: str) -> None:
+        boot.booted(self._domains, uuid)
+
+    def _reset(self, uuid: str) -> None:
+        mark = self._resets[uuid][1] if uuid in self._resets else boot.pending(self._domains, uuid)
+        if mark:
+            self._resets[uuid] = (time.monotonic(), mark)
+
+    def _end_resets(self) -> None:
+        for uuid, (when, mark) in list(self._resets.items()):
+            if time.monotonic() - when > SETTLED_SECONDS:
+                del self._resets[uuid]
+                self._handle(partial(self._use_up, mark), uuid)
+
+    def _use_up(self, mark: str, uuid: str) -> None:
+        boot.use_up(self._domains, uuid, mark)

@@ -1,0 +1,50 @@
+"""The package as it is installed: its parts, and which of them knows which."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).parents[2]
+PACKAGE = PROJECT / "nometal_bmc"
+FILES = sorted(PACKAGE.rglob("*.py"))
+KNOWS = {
+    "answers": set(),
+    "config": set(),
+    "vms": {"answers", "config"},
+    "media": {"answers", "config", "vms"},
+    "redfish": {"answers", "config", "vms", "media"},
+    "front": {"answers", "config", "redfish"},
+    "ipmi": {"answers", "config", "vms"},
+}
+"""All but the program and the application, which join the parts."""
+
+
+def part_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def imported_by(file: Path) -> Iterator[str]:
+    """Also for types only."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "nometal_bmc":
+            yield from (f"nometal_bmc.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nometal_bmc."):
+            yield node.module or ""
+
+
+def test_a_part_knows_only_those_below_it() -> None:
+    for file in FILES:
+        part = file.relative_to(PACKAGE).with_suffix("").parts[0]
+        known = {part_of(module) for module in imported_by(file)} - {part}
+        assert known <= KNOWS.get(part, {*KNOWS, "app"}), file
+
+
+def test_every_directory_is_a_package_and_there_are_types() -> None:
+    assert {file.parent for file in FILES} == {file.parent for file in PACKAGE.rglob("__init__.py")}
+    assert (PACKAGE / "py.typed").exists()
+    assert 'nometal_bmc = ["py.typed"]' in (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
