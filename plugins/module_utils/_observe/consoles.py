@@ -9,11 +9,6 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-try:
-    import libvirt
-except ImportError:  # connect() has said so by the time that anything here runs
-    libvirt = None
-
 CONSOLES = Path("/var/log/libvirt/qemu")
 CONSOLE_LINES = 12
 ESCAPES = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|[^\x20-\x7e\n]")
