@@ -39,7 +39,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import L
 PAGE = TREE / "docs/lab_spec.md"
 SCHEMA = TREE / "docs/lab_spec.schema.json"
 
-# A key with nothing after it is a key left out.
+# A key without a value is the same as no key.
 OBJECT = ["object", "null"]
 LIST = ["array", "null"]
 
@@ -48,25 +48,25 @@ INTRODUCTION = """\
 
 # lab_spec
 
-`lab_spec` describes a lab. It stands in `inventory/<lab>/group_vars/all/lab.yml`, and it is the one file that an
-operator edits. Only `name` has to be given; everything else has a default or is derived, and the same specification
-gives the same lab on any machine.
+`lab_spec` describes a lab. It is in `inventory/<lab>/group_vars/all/lab.yml`, the one file that an operator edits.
+Only `name` is required; everything else has a default or is derived, and the same specification gives the same lab on
+any machine.
 
 ```yaml
 lab_spec:
   name: demo
 ```
 
-This is a lab of three control plane nodes, `control-plane-0` to `control-plane-2`, at 192.168.126.20 to .22, with the
-API at `api.demo.lab.example.test`. See everything that was derived with
+This is a lab with three control plane nodes, `control-plane-0` to `control-plane-2`, at 192.168.126.20 to .22, with the
+API at `api.demo.lab.example.test`. To show all derived values:
 
 ```console
 ansible hypervisors -i inventory/demo -m ansible.builtin.debug -a var=lab \\
   -e @playbooks/vars/lab.yml --playbook-dir playbooks
 ```
 
-What is wrong with a specification is said all at once, each error with its key, before anything is changed.
-An editor that understands `# yaml-language-server: $schema=` says much of it while you type; the schema is
+All errors of a specification are reported at once, each with its key, before anything is changed.
+An editor that supports `# yaml-language-server: $schema=` shows most of them while you type; the schema is
 `docs/lab_spec.schema.json`.
 
 ## A larger example
@@ -77,17 +77,18 @@ An editor that understands `# yaml-language-server: $schema=` says much of it wh
 
 ## How values are written
 
-- **Sizes** are binary: `512MiB`, `16GiB`, `1TiB`. `16GB` is refused, since it would be something else.
+- **Sizes** are binary: `512MiB`, `16GiB`, `1TiB`. `16GB` is invalid, since it is another size.
 - **Addresses** are single, or a list with one of each family: `192.168.126.5`, `[192.168.126.5, "fd2e:6f44:5dd8::5"]`.
 - **MAC addresses**, and versions such as `"4.20"`, belong in quotes: YAML reads some as numbers.
-- A key with nothing after it is a key left out. So `install:` alone is no installation.
-- **Secrets** have no place here: the model can be shown to anyone. Name files, or use vaulted variables of the roles.
+- A key without a value is the same as no key. So `install:` alone means no installation.
+- **Secrets** must not be here, since the model may be shown to anyone. Name files, or use vaulted variables of the
+  roles.
 
-## How addresses are given out
+## How addresses are assigned
 
-What is pinned stays where it is. Everything else takes the first free address from these offsets on; negative ones
-count from the end of the network. In a network of 254 addresses or more, a growing group leaves the others where they
-are; in a smaller one, pin what must not move.
+Pinned addresses are used as they are. All others are the first free address from these offsets on; negative offsets
+count from the end of the network. In a network of 254 addresses or more, adding nodes to a group does not change the
+addresses of the others; in a smaller one, pin addresses that must not change.
 
 {layouts}
 
@@ -267,7 +268,7 @@ def _property(key: Key) -> dict[str, Any]:
 
 
 def _json(kind: Kind) -> dict[str, Any]:
-    """One branch per kind; a kind that is missing here fails the generator, and so a test."""
+    """One branch per type; a type that is missing here fails the generator, and so a test."""
     if isinstance(kind, Section):
         return {"$ref": f"#/$defs/{kind.declared.__name__}"}
     if isinstance(kind, ListOf):

@@ -14,19 +14,21 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
-    describe,
+    got,
     is_list,
+    known_keys,
+    must_be,
     nearest,
     plain_text,
-    show,
     show_key,
+    unknown_key,
     unquoted,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems, inside
 
 T = TypeVar("T")
 UNREADABLE = object()
-"""What parse() returns for a value that it had to report."""
+"""What parse() returns for a value that it has reported as invalid."""
 
 
 class Kind(Protocol):
@@ -70,7 +72,7 @@ def _typed(kind: Kind, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Located:
-    """A section that stands in a list and remembers where: unreadable neighbours leave the list."""
+    """A section in a list, with its path: items that cannot be read are left out of the list."""
 
     at: str = field(default="", init=False, compare=False)
 
@@ -83,7 +85,7 @@ def keys_of(section: type) -> tuple[Key, ...]:
 
 def wanted(kind: Kind) -> str:
     article = "an" if kind.label[0] in "aeioIAE" else "a"
-    return f"{article} {kind.label} is right, such as {kind.example}"
+    return f"{article} {kind.label}, such as {kind.example}"
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,11 @@ class Section:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
-            right = f"a mapping is right, with keys such as {_listed(self.declared, 3)}"
-            problems.add_unknown(at, f"is {describe(value)}; {right}")
+            text = must_be(f"a mapping with keys such as {_listed(self.declared, 3)}", value)
+            problems.add_unknown("schema.mapping", at, text)
             return UNREADABLE
         if not (self.may_be_empty or value):
-            problems.add_unknown(at, f"holds nothing; one of these is right: {_listed(self.declared)}")
+            problems.add_unknown("schema.empty", at, f"must have at least one key of {_listed(self.declared)}")
             return UNREADABLE
         given = self._known_keys(value, at, problems)
         read: dict[str, Any] = {}
@@ -121,7 +123,7 @@ class Section:
         given: dict[str, Any] = {}
         for name, item in value.items():
             if not isinstance(name, str):
-                problems.add(at, f"has the key {show(name)}, which is no text; {_known_list(known)}")
+                problems.add("schema.key-type", at, f"keys must be text {got(name)}; {known_keys(known)}")
             elif name in known:
                 given[plain_text(name)] = item
             else:
@@ -137,7 +139,7 @@ def _read_key(item: Key, value: object, at: str, problems: Problems, read: dict[
     """Leave the key out of `read`, and so to its default, when it is absent or unreadable."""
     if value is None:
         if item.required and at not in problems.unknown:  # a misspelt key was reported as such
-            problems.add_unknown(at, f"is missing; {wanted(item.kind)}")
+            problems.add_unknown("schema.missing", at, f"missing; must be {wanted(item.kind)}")
         return
     typed = item.kind.parse(value, at, problems)
     if typed is not UNREADABLE:
@@ -145,16 +147,10 @@ def _read_key(item: Key, value: object, at: str, problems: Problems, read: dict[
 
 
 def _report_unknown_key(name: str, known: set[str], at: str, problems: Problems) -> None:
-    close = nearest(name, known)
-    if close is None:
-        problems.add(inside(at, show_key(name)), f"is no known key; {_known_list(known)}")
-        return
-    problems.add(inside(at, show_key(name)), f"is no known key; did you mean {close}?")
-    problems.unknown.add(inside(at, close))
-
-
-def _known_list(known: set[str]) -> str:
-    return f"known here: {', '.join(sorted(known))}"
+    problems.add("schema.unknown-key", inside(at, show_key(name)), unknown_key(name, known))
+    close = nearest(name, sorted(known))
+    if close:
+        problems.unknown.add(inside(at, close))
 
 
 @dataclass(frozen=True)
@@ -170,10 +166,11 @@ class ListOf:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not is_list(value) or not isinstance(value, Sequence):
-            problems.add_unknown(at, f"is {describe(value)}; a list is right")
+            problems.add_unknown("schema.list", at, must_be("a list", value))
             return UNREADABLE
         if not self.at_least <= len(value) <= self.at_most:
-            problems.add_unknown(at, f"has {len(value)} items; {self.at_least} to {self.at_most} are right")
+            text = f"must have {self.at_least} to {self.at_most} items {got(len(value))}"
+            problems.add_unknown("schema.items", at, text)
             return UNREADABLE
         read = [self.item.parse(item, f"{at}[{index}]", problems) for index, item in enumerate(value)]
         readable = tuple(item for item in read if item is not UNREADABLE)
@@ -194,7 +191,7 @@ class MapOf:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
-            problems.add_unknown(at, f"is {describe(value)}; a mapping is right")
+            problems.add_unknown("schema.mapping", at, must_be("a mapping", value))
             return UNREADABLE
         read: dict[str, Any] = {}
         for name, item in value.items():
@@ -208,7 +205,7 @@ class MapOf:
 
 @dataclass(frozen=True)
 class Text:
-    """A scalar written as text; `convert` gives the typed value, or says by ValueError what would be right."""
+    """A scalar written as text; `convert` gives the typed value, or a ValueError with the message."""
 
     label: str
     convert: Callable[[str], Any]
@@ -230,12 +227,12 @@ class Text:
         return True
 
     def like(self, example: str) -> Text:
-        """The same kind where another example tells more."""
+        """The same type with another example."""
         return replace(self, example=example)
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, str):
-            problems.add_unknown(at, f"is {describe(value)}; {wanted(self)}{self._quoting_hint(value)}")
+            problems.add_unknown("schema.text", at, must_be(wanted(self), value) + self._quoting_hint(value))
             return UNREADABLE
         return converted(self.convert, plain_text(value), at, problems)
 
@@ -244,5 +241,5 @@ def converted(convert: Callable[[Any], T], value: Any, at: str, problems: Proble
     try:
         return convert(value)
     except ValueError as error:
-        problems.add_unknown(at, str(error))
+        problems.add_unknown("schema.value", at, str(error))
         return UNREADABLE

@@ -30,8 +30,8 @@ BOX = "unshare --uts bash -c 'hostname box; exec \"$@\"' --"
             "warning",
             "localhost is not in /etc/hosts; the host's own",
         ),
-        (GOOD_HOSTS + RESOLV.format("127.0.0.53"), "warning", "no one listens on name server 127.0.0.53"),
-        (GOOD_HOSTS + RESOLV.format("::1"), "warning", "no one listens on name server ::1"),
+        (GOOD_HOSTS + RESOLV.format("127.0.0.53"), "warning", "nothing listens on name server 127.0.0.53"),
+        (GOOD_HOSTS + RESOLV.format("::1"), "warning", "nothing listens on name server ::1"),
         (GOOD_HOSTS + RESOLV.format("192.168.126.1"), "warning", "the lab's range"),
         (GOOD_HOSTS + "printf '' | as_file /etc/resolv.conf;", "warning", "names no name server"),
         (

@@ -138,7 +138,7 @@ def test_labs_that_share_nothing_are_clear_of_each_other_and_a_lab_of_itself(her
     here.record("demo", model_of("name: demo"))
     here.record("ha", model_of(OTHER % "ha"))
     verdict = here.judged(model_of(OTHER % "ha"))
-    assert (verdict.status, verdict.measured) == ("ok", "keeps clear of demo")
+    assert (verdict.status, verdict.measured) == ("ok", "no conflicts with demo")
 
 
 def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: Path) -> None:

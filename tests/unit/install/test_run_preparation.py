@@ -61,14 +61,14 @@ def test_what_is_plain_is_written_plainly() -> None:
 
 
 def test_broken_yaml_is_told_without_its_text() -> None:
-    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml is no YAML in line 2: ") as told:
+    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml must be valid YAML: .* in line 2\.$") as told:
         yaml_text.documents_in(f"kind: Secret\n\t{PASSWORD}: [", "Manifest a.yaml")
     assert PASSWORD not in str(told.value)
 
 
 @pytest.mark.parametrize("text", [f"a: *{PASSWORD}", f"a: !{PASSWORD} b", f"a: !{PASSWORD}!x b"])
 def test_what_broken_yaml_is_about_is_not_quoted(text: str) -> None:
-    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml is no YAML in line 1: ") as told:
+    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml must be valid YAML: .* in line 1\.$") as told:
         yaml_text.documents_in(text, "Manifest a.yaml")
     assert PASSWORD not in str(told.value)
 
@@ -123,10 +123,10 @@ def test_manifests_are_put_beside_the_installers_or_in_place_of_them(assets: Pat
         ("a/b.yaml", PROVISIONING, "plain file name"),
         (".hidden.yaml", PROVISIONING, "plain file name"),
         ("a.txt", PROVISIONING, "plain file name"),
-        ("a.yaml", "", "is empty"),
+        ("a.yaml", "", "must not be empty"),
         ("a.yaml", "just text", "an apiVersion and a kind"),
         ("a.yaml", [{"kind": "ConfigMap"}], "an apiVersion and a kind"),
-        ("a.yaml", "a: [", "is no YAML"),
+        ("a.yaml", "a: [", "must be valid YAML"),
     ],
 )
 def test_manifests_that_cannot_be_meant_are_refused(name: str, content: Any, words: str) -> None:

@@ -28,7 +28,7 @@ FIRST_RELEASE: dict[str, tuple[int, ...] | None] = {
 }
 # systemd in a container, nspawn, Docker, Podman
 CONTAINER_MARKS = ("/run/systemd/container", "/run/host/container-manager", "/.dockerenv", "/run/.containerenv")
-POOLS_HOME = "/var/lib/libvirt/images"
+POOLS = "/var/lib/libvirt/images"
 PYTHON = (3, 9)
 DISTRIBUTION_PREFIXES = ("/usr/bin/", "/usr/libexec/", "/bin/")
 
@@ -49,7 +49,7 @@ def measure_architecture(_needs: Needs) -> str:
 
 def judge_architecture(machine: str, _needs: Needs) -> Verdict:
     if machine != "x86_64":
-        return blocker(machine, "The lab's nodes are x86_64: take an x86_64 host.")
+        return blocker(machine, "The lab's nodes are x86_64: use an x86_64 host.")
     return ok(machine)
 
 
@@ -111,7 +111,7 @@ def judge_python(python: Python, needs: Needs) -> Verdict:
     if needs.prepared:
         return blocker(f"{measured}, without libvirt bindings", advice)
     if not python.executable.startswith(DISTRIBUTION_PREFIXES):
-        return warning(f"{measured}, is not the distribution's", advice)
+        return warning(f"{measured}, not the distribution's own", advice)
     return ok(f"{measured}; host_prep installs its libvirt bindings")
 
 
@@ -133,12 +133,12 @@ def judge_confinement(found: Confinement, needs: Needs) -> Verdict:
     if not on:
         return ok("neither SELinux nor AppArmor is on")
     measured = f"{' and '.join(on)} on"
-    if not Path(needs.pool_path).is_relative_to(POOLS_HOME):
+    if not Path(needs.pool_path).is_relative_to(POOLS):
         return warning(
-            f"{measured}, and the pool {needs.pool_path} lies outside {POOLS_HOME}",
-            f"qemu may be refused its disks there: put the pool below {POOLS_HOME}, or label the directory.",
+            f"{measured}, and the pool {needs.pool_path} is outside {POOLS}",
+            f"qemu may have no access to its disks there: put the pool below {POOLS}, or label the directory.",
         )
-    return ok(f"{measured}, and may stay so")
+    return ok(f"{measured}, which the lab supports")
 
 
 class _Timex(ctypes.Structure):
@@ -178,7 +178,7 @@ def judge_clock(clock: Clock, _needs: Needs) -> Verdict:
     if clock.synchronised:
         return ok("the clock is synchronised")
     if clock.container:
-        return ok("a container's clock is its host's business")
+        return ok("not checked in a container, which has the clock of its host")
     return warning(
         "the clock is not synchronised", "Certificates fail on a wrong clock: run chronyd or systemd-timesyncd."
     )

@@ -30,7 +30,7 @@ Measured = Callable[[Measure], Any]
 
 @dataclass(frozen=True)
 class Examination:
-    """One row of the table: `measure` looks at the host, `judge` is pure and says what that means for this lab."""
+    """One row of the table: `measure` reads the host; `judge` is pure and compares it with the lab's needs."""
 
     name: str
     measure: Measure
@@ -42,7 +42,7 @@ class Examination:
         except Exception as error:
             return warning(
                 f"could not be measured: {_reason(error)}",
-                "The lab may still work: see to what stands in the way, or check it by hand.",
+                "The lab may still work: fix the error, or check it by hand.",
             )
 
 
@@ -79,5 +79,5 @@ EXAMINATIONS = (
 
 
 def examine(needs: Needs) -> dict[str, Verdict]:
-    measured = functools.lru_cache(maxsize=None)(lambda measure: measure(needs))  # once, though two may judge it
+    measured = functools.lru_cache(maxsize=None)(lambda measure: measure(needs))  # once, even if two checks use it
     return {examination.name: examination.of(needs, measured) for examination in EXAMINATIONS}

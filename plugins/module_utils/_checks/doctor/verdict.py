@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 OK = "ok"
 WARNING = "warning"
 BLOCKER = "blocker"
+FREE = "free or owned by this lab"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check says of the host; `advice` is what to do about anything that is not ok."""
+    """The outcome of one check; `advice` says what to do unless it is ok."""
 
     status: str
     measured: str
@@ -36,7 +37,7 @@ def blocker(measured: str, advice: str) -> Verdict:
 
 
 def listed(findings: Sequence[object], most: int, separator: str = "; ") -> str:
-    """The first of them, and how many more there are."""
+    """The first ones, with the number of the others."""
     rest = f" and {len(findings) - most} more" if len(findings) > most else ""
     return separator.join(map(str, findings[:most])) + rest
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Span, capacity, key_of, of_family
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.free_addresses import NoRoomError, Room
@@ -63,11 +64,11 @@ class FamilyPlan:
 
 
 def plan_family(spec: LabSpec, nodes: Sequence[Node], net: Network) -> FamilyPlan | Problem:
-    """A Problem, with what would be right, when the network is too small."""
+    """A Problem when the network is too small."""
     try:
         return _planned(spec, nodes, net)
     except NoRoomError as error:
-        return Problem(key_of(net), _advice(spec, nodes, net, str(error)))
+        return Problem("network.too-small", key_of(net), _advice(spec, nodes, net, str(error)))
 
 
 def layout_of(net: Network) -> Layout:
@@ -151,11 +152,9 @@ def _needed(spec: LabSpec, nodes: Sequence[Node], net: Network) -> int:
 def _advice(spec: LabSpec, nodes: Sequence[Node], net: Network, lacking: str) -> str:
     needed = _needed(spec, nodes, net)
     if needed <= capacity(net):
-        return f"has no {lacking} left beside what is pinned; a larger network, or fewer pinned addresses, is right"
+        return f"no {lacking} left beside the pinned addresses: use a larger network or pin fewer {got(net)}"
     larger = net
     while _needed(spec, nodes, larger) > capacity(larger) and larger.prefixlen:
         larger = larger.supernet()
-    return (
-        f"has room for {capacity(net)} addresses, and this lab needs {needed} (gateway, VIPs, {len(nodes)} nodes, "
-        f"reservations, DHCP pools); a /{larger.prefixlen} is right"
-    )
+    needs = f"{needed} addresses for gateway, VIPs, {len(nodes)} nodes, reservations and DHCP pools"
+    return must_be(f"a /{larger.prefixlen} or larger: the lab needs {needs}", net)

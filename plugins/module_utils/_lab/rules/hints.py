@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Root device hints, and whether a disk of QEMU's can match them. It is compared as Ironic compares. Pure."""
+"""Whether a disk of QEMU can match root device hints, compared as Ironic compares them. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any, Callable, NamedTuple
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show, show_key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, show, show_key
 
 GIGABYTE = 1024**3
 """Ironic's."""
@@ -20,7 +20,7 @@ ADDRESS = r"[0-9]{1,3}(:0:0:[0-9]{1,3})"
 UNITS = 7
 """Of a SCSI controller, by libvirt."""
 FEW = 5
-"""As many get one unit after the other; beyond them a name is kept free."""
+"""Up to this number, disks get one unit after the other."""
 
 Hints = Mapping[str, Any]
 """By the installer's names."""
@@ -52,13 +52,13 @@ ROTATES = {"virtio": True, "nvme": False}
 
 
 def problems(hints: Hints, disks: Sequence[Declared]) -> Iterator[tuple[str, str]]:
-    """Keys, and what is wrong with them. That of the hints together is empty."""
+    """Keys with their errors; the key is empty for an error of all hints together."""
     seen = [_seen(disk, disks) for disk in disks]
     wrong = [name for name in hints if not any(_matches(name, hints, disk) for disk in seen)]
     for name in wrong:
-        yield name, _says(name, hints[name], [value for disk in seen for value in disk[name]])
+        yield name, _unmatched(name, hints[name], [value for disk in seen for value in disk[name]])
     if not wrong and not any(all(_matches(name, hints, disk) for name in hints) for disk in seen):
-        yield "", f"has {' and '.join(hints)}, which different disks have; one disk must have them all"
+        yield "", f"one disk must match all hints: different disks match {' and '.join(hints)}"
 
 
 def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...]]:
@@ -132,14 +132,13 @@ MATCHES: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _says(name: str, hint: Any, values: Sequence[Any]) -> str:
+def _unmatched(name: str, hint: Any, values: Sequence[Any]) -> str:
     if name == "minSizeGigabytes":
-        return f"is {hint}, and the largest disk has {max(values)}; that or less is right"
-    wrong = f"is {_word(hint)}, which no disk has"
+        return must_be(f"at most {max(values)}, the size of the largest disk", hint)
     if not values:
-        return f"{wrong}; the disks of this node have none"
+        return f"must be left out: the disks of this node have none {got(hint)}"
     chosen = f", where Linux chooses {CHOSEN_BY_LINUX}" if name == "hctl" else ""
-    return f"{wrong}; this node has {', '.join(dict.fromkeys(map(_word, values)))}{chosen}"
+    return must_be(f"that of a disk of this node, {', '.join(dict.fromkeys(map(_word, values)))}{chosen}", hint)
 
 
 def _word(value: Any) -> str:

@@ -1,13 +1,14 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No two things may share a name, MAC, UUID, serial number or interface."""
+"""Names, MACs, UUIDs, serial numbers and interfaces must be unique."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import RESERVED_NAMES
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
@@ -24,15 +25,14 @@ class Mark(NamedTuple):
     pinned: bool = True
 
 
-def duplicates(marks: Iterable[Mark]) -> Iterator[Problem]:
-    """The pinned one is named as wrong, since it is the one to change."""
+def duplicates(what: str, marks: Iterable[Mark]) -> Iterator[Problem]:
+    """The error is that of the pinned value, which can be changed."""
     taken: dict[str, Mark] = {}
     for mark in sorted(marks, key=lambda mark: mark.pinned):
         earlier = taken.setdefault(mark.value, mark)
         if earlier is not mark:
-            how = "is" if mark.pinned else "is left to be derived as"
-            whose = f"which {earlier.owner} has already"
-            yield Problem(mark.path, f"{how} {mark.value}, {whose}; another one is right")
+            how = "" if mark.pinned else "the derived value is "
+            yield Problem(f"unique.{what}", mark.path, how + already_used(earlier.owner, mark.value))
 
 
 def host_names(lab: Draft) -> Iterator[Problem]:
@@ -41,11 +41,11 @@ def host_names(lab: Draft) -> Iterator[Problem]:
     marks += [Mark(node.name, "", f"the node {node.name}", pinned=False) for node in lab.nodes]
     for item in spec.machine_network.reservations:
         marks.append(Mark(item.name, f"{item.at}.name", f"lab_spec.{item.at}"))
-    return duplicates(marks)
+    return duplicates("host-name", marks)
 
 
 def macs(lab: Draft) -> Iterator[Problem]:
-    return duplicates(_macs(lab))
+    return duplicates("mac", _macs(lab))
 
 
 def _macs(lab: Draft) -> Iterator[Mark]:
@@ -65,12 +65,13 @@ def _macs(lab: Draft) -> Iterator[Mark]:
 
 def uuids(lab: Draft) -> Iterator[Problem]:
     return duplicates(
-        Mark(node.uuid, f"{node.path}.uuid", f"the node {node.name}", bool(node.override.uuid)) for node in lab.nodes
+        "uuid",
+        (Mark(node.uuid, f"{node.path}.uuid", f"the node {node.name}", bool(node.override.uuid)) for node in lab.nodes),
     )
 
 
 def serials(lab: Draft) -> Iterator[Problem]:
-    return duplicates(
+    marks = (
         Mark(
             disk_serial(lab.identity, node, number),
             f"{disk.at}.serial" if disk.serial else f"{node.path}.disks[{number}].serial",
@@ -80,14 +81,15 @@ def serials(lab: Draft) -> Iterator[Problem]:
         for node in lab.nodes
         for number, disk in enumerate(node.disks)
     )
+    return duplicates("serial", marks)
 
 
 def interfaces(lab: Draft) -> Iterator[Problem]:
-    return duplicates(_interfaces(lab.spec, lab.identity))
+    return duplicates("interface", _interfaces(lab.spec, lab.identity))
 
 
 def _interfaces(spec: LabSpec, identity: Identity) -> Iterator[Mark]:
-    """Network names too: the provisioning network is called like its bridge."""
+    """With network names: the provisioning network has the name of its bridge."""
     if spec.machine_network.topology == "veth":
         for name in (identity.network_bridge, *identity.veth_ends, identity.prefix):
             yield Mark(name, "name", "the lab itself", pinned=False)
