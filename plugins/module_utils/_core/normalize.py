@@ -25,7 +25,7 @@ def is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
 
 
-def plain_text(value: str) -> str:
+def normalize_text(value: str) -> str:
     """The text alone: Ansible's tagged and unsafe strings are subclasses whose str() is themselves."""
     return str.__str__(value)
 
@@ -34,7 +34,7 @@ def show(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        text = plain_text(value)
+        text = normalize_text(value)
         return repr(text if len(text) <= SHOWN_LENGTH else text[:SHOWN_LENGTH] + "...")
     if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
         return "a huge number"
@@ -73,7 +73,7 @@ def known_keys(known: Iterable[str]) -> str:
 def show_key(name: object) -> str:
     """A key inside a path, quoted only where it would garble the message."""
     if isinstance(name, str) and name.isascii() and name.isprintable() and name and len(name) <= SHOWN_LENGTH:
-        return plain_text(name)
+        return normalize_text(name)
     return show(name)
 
 
@@ -121,44 +121,46 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word[:SHOWN_LENGTH], list(known), n=1)), None)
 
 
-class NotPlainError(ValueError):
+class InvalidDataError(ValueError):
     def __init__(self, at: str, text: str) -> None:
         super().__init__(text)
         self.at = at
 
 
-def plain(value: object, at: str, depth: int = 0) -> Any:
-    """A copy made of JSON types; NotPlainError names the key of a value that has none."""
+def normalize(value: object, at: str, depth: int = 0) -> Any:
+    """A copy made of JSON types; InvalidDataError names the key of a value that has no such type."""
     if depth > DEEPEST_NESTING:
-        raise NotPlainError(at, f"must not be nested deeper than {DEEPEST_NESTING} levels")
+        raise InvalidDataError(at, f"must not be nested deeper than {DEEPEST_NESTING} levels")
     if isinstance(value, Mapping):
-        return {_plain_key(key, at): plain(item, f"{at}.{show_key(key)}", depth + 1) for key, item in value.items()}
+        return {
+            _normalize_key(key, at): normalize(item, f"{at}.{show_key(key)}", depth + 1) for key, item in value.items()
+        }
     if is_list(value) and isinstance(value, Sequence):
-        return [plain(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(value)]
-    return _plain_scalar(value, at)
+        return [normalize(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(value)]
+    return _normalize_scalar(value, at)
 
 
-def _plain_key(key: object, at: str) -> str:
+def _normalize_key(key: object, at: str) -> str:
     if not isinstance(key, str):
-        raise NotPlainError(at, f"keys must be text: put the key in quotes {got(key)}")
-    return _encodable(plain_text(key), at)
+        raise InvalidDataError(at, f"keys must be text: put the key in quotes {got(key)}")
+    return _encodable(normalize_text(key), at)
 
 
-def _plain_scalar(value: object, at: str) -> Any:
+def _normalize_scalar(value: object, at: str) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return _encodable(plain_text(value), at)
+        return _encodable(normalize_text(value), at)
     if isinstance(value, int) and abs(value) <= LARGEST_INTEGER:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
-    raise NotPlainError(at, must_be("a text, number, boolean, list or mapping", value))
+    raise InvalidDataError(at, must_be("a text, number, boolean, list or mapping", value))
 
 
 def _encodable(text: str, at: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise NotPlainError(at, "must be valid Unicode text: remove the lone surrogates") from None
+        raise InvalidDataError(at, "must be valid Unicode text: remove the lone surrogates") from None
     return text

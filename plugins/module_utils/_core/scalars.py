@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
-    NotPlainError,
+    InvalidDataError,
     must_be,
     nearest,
-    plain,
-    plain_text,
+    normalize,
+    normalize_text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE
@@ -30,8 +30,8 @@ class Choice:
         return self.options[0]
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
-        if isinstance(value, str) and plain_text(value) in self.options:
-            return plain_text(value)
+        if isinstance(value, str) and normalize_text(value) in self.options:
+            return normalize_text(value)
         close = nearest(value, self.options) if isinstance(value, str) else None
         hint = f"; did you mean {close}?" if close else ""
         problems.add_unknown("schema.choice", at, must_be(f"one of {', '.join(self.options)}", value) + hint)
@@ -53,7 +53,7 @@ class Whole:
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         number = value
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(self.high)):
-            number = int(plain_text(value))
+            number = int(normalize_text(value))
         if isinstance(number, int) and not isinstance(number, bool) and self.low <= number <= self.high:
             return int(number)
         text = must_be(f"a whole number from {self.low} to {self.high}", value)
@@ -69,7 +69,7 @@ class YesNo:
     example: str = "true"
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
-        word = plain_text(value).lower() if isinstance(value, str) else value
+        word = normalize_text(value).lower() if isinstance(value, str) else value
         if isinstance(value, bool) or word in ("true", "false"):
             return word in (True, "true")
         problems.add_unknown("schema.boolean", at, must_be("true or false", value))
@@ -88,7 +88,7 @@ class FreeMapping:
             problems.add_unknown("schema.mapping", at, must_be("a mapping", value))
             return UNREADABLE
         try:
-            return plain(value, at)
-        except NotPlainError as error:
+            return normalize(value, at)
+        except InvalidDataError as error:
             problems.add_unknown("schema.data", error.at, str(error))
             return UNREADABLE

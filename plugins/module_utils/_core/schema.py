@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
     known_keys,
     must_be,
     nearest,
-    plain_text,
+    normalize_text,
     show_key,
     unknown_key,
     unquoted,
@@ -31,7 +31,7 @@ UNREADABLE = object()
 """What parse() returns for a value that it has reported as invalid."""
 
 
-class Kind(Protocol):
+class ValueType(Protocol):
     """A type of value: how it is read, and what it is called in the reference."""
 
     @property
@@ -46,7 +46,7 @@ class Kind(Protocol):
 @dataclass(frozen=True)
 class Key:
     name: str
-    kind: Kind
+    value_type: ValueType
     meaning: str
     default: Any
     """As an operator would write it; None when there is none or when it is derived."""
@@ -54,17 +54,17 @@ class Key:
     required: bool
 
 
-def key(kind: Kind, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
-    about = Key("", kind, meaning, default, derived, required)
-    typed = None if default is None else _typed(kind, default)
+def key(value_type: ValueType, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
+    about = Key("", value_type, meaning, default, derived, required)
+    typed = None if default is None else _typed(value_type, default)
     fallback: dict[str, Any] = {} if required and default is None else {"default_factory": lambda: typed}
     # pylint wants field() inside a dataclass; key() is what our declarations say there instead.
     return field(metadata={"key": about}, **fallback)  # pylint: disable=invalid-field-call
 
 
-def _typed(kind: Kind, default: Any) -> Any:
+def _typed(value_type: ValueType, default: Any) -> Any:
     problems = Problems.none()
-    typed = kind.parse(default, "", problems)
+    typed = value_type.parse(default, "", problems)
     if problems.found:
         raise ValueError(problems.found[0].text)
     return typed
@@ -83,9 +83,9 @@ def keys_of(section: type) -> tuple[Key, ...]:
     return tuple(Key(**{**vars(item.metadata["key"]), "name": item.name}) for item in declared)
 
 
-def wanted(kind: Kind) -> str:
-    article = "an" if kind.label[0] in "aeioIAE" else "a"
-    return f"{article} {kind.label}, such as {kind.example}"
+def wanted(value_type: ValueType) -> str:
+    article = "an" if value_type.label[0] in "aeioIAE" else "a"
+    return f"{article} {value_type.label}, such as {value_type.example}"
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,9 @@ class Section:
             if not isinstance(name, str):
                 problems.add("schema.key-type", at, f"keys must be text {got(name)}; {known_keys(known)}")
             elif name in known:
-                given[plain_text(name)] = item
+                given[normalize_text(name)] = item
             else:
-                _report_unknown_key(plain_text(name), known, at, problems)
+                _report_unknown_key(normalize_text(name), known, at, problems)
         return given
 
 
@@ -139,9 +139,9 @@ def _read_key(item: Key, value: object, at: str, problems: Problems, read: dict[
     """Leave the key out of `read`, and so to its default, when it is absent or unreadable."""
     if value is None:
         if item.required and at not in problems.unknown:  # a misspelt key was reported as such
-            problems.add_unknown("schema.missing", at, f"missing; must be {wanted(item.kind)}")
+            problems.add_unknown("schema.missing", at, f"missing; must be {wanted(item.value_type)}")
         return
-    typed = item.kind.parse(value, at, problems)
+    typed = item.value_type.parse(value, at, problems)
     if typed is not UNREADABLE:
         read[item.name] = typed
 
@@ -155,7 +155,7 @@ def _report_unknown_key(name: str, known: set[str], at: str, problems: Problems)
 
 @dataclass(frozen=True)
 class ListOf:
-    item: Kind
+    item: ValueType
     at_least: int = 0
     at_most: int = 1000
     example: str = "[]"
@@ -182,7 +182,7 @@ class MapOf:
     """A mapping whose keys the operator chooses."""
 
     name: Text
-    item: Kind
+    item: ValueType
     example: str = "{}"
 
     @property
@@ -234,7 +234,7 @@ class Text:
         if not isinstance(value, str):
             problems.add_unknown("schema.text", at, must_be(wanted(self), value) + self._quoting_hint(value))
             return UNREADABLE
-        return converted(self.convert, plain_text(value), at, problems)
+        return converted(self.convert, normalize_text(value), at, problems)
 
 
 def converted(convert: Callable[[Any], T], value: Any, at: str, problems: Problems) -> Any:

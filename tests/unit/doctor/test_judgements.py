@@ -490,14 +490,14 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
 
 @pytest.mark.parametrize(("check", "measured", "needs", "status", "text"), CASES)
 def test_judgement(check: str, measured: Any, needs: Needs, status: str, text: str) -> None:
-    verdict = JUDGES[check](measured, needs)
-    assert (verdict.status, text in f"{verdict.measured} {verdict.advice}") == (status, True), verdict
-    assert bool(verdict.advice) == (status != "ok")
+    finding = JUDGES[check](measured, needs)
+    assert (finding.status, text in f"{finding.measured} {finding.advice}") == (status, True), finding
+    assert bool(finding.advice) == (status != "ok")
 
 
 def test_a_missing_name_server_is_no_matter_of_etc_hosts() -> None:
-    verdict = JUDGES["resolver"](resolving(nameservers=()), REHEARSAL)
-    assert "/etc/hosts" not in f"{verdict.measured} {verdict.advice}"
+    finding = JUDGES["resolver"](resolving(nameservers=()), REHEARSAL)
+    assert "/etc/hosts" not in f"{finding.measured} {finding.advice}"
 
 
 @pytest.mark.parametrize("check", JUDGES)
@@ -519,6 +519,6 @@ def test_every_check_is_judged_both_ways(check: str) -> None:
     ],
 )
 def test_a_lab_in_the_way_may_be_this_one_by_its_former_name(check: str, found: Any, named: bool) -> None:
-    verdict = JUDGES[check](found(), REHEARSAL)
-    assert verdict.status == "blocker"
-    assert ("make teardown NAME=old" in verdict.advice) == named
+    finding = JUDGES[check](found(), REHEARSAL)
+    assert finding.status == "blocker"
+    assert ("make teardown NAME=old" in finding.advice) == named

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import installer_errors as mistakes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import (
+    installer_errors,
     manifest_files,
     media_tls,
     no_proxy,
@@ -141,13 +141,13 @@ def test_each_mistake_is_a_line_of_its_own() -> None:
     missing = "platform.baremetal.hosts[1].bmc.address: Required value: missing Address"
     message = f"{WHERE}[{mistaken}, {missing}, metadata.name: Forbidden: a, b]"
     said = f"level=info msg=Consuming\nlevel=error msg={json.dumps(message)}\n"
-    assert mistakes.told(said, []) == [mistaken, missing, "metadata.name: Forbidden: a, b"]
-    assert mistakes.told(f"level=fatal msg={json.dumps(WHERE + mistaken)}", []) == [mistaken]
+    assert installer_errors.errors_in(said, []) == [mistaken, missing, "metadata.name: Forbidden: a, b"]
+    assert installer_errors.errors_in(f"level=fatal msg={json.dumps(WHERE + mistaken)}", []) == [mistaken]
 
 
 def test_what_is_no_list_of_mistakes_is_told_as_it_is() -> None:
-    assert mistakes.told("level=fatal msg=open: no space left", []) == ["open: no space left"]
-    assert mistakes.told("panic: out of\nluck\n", []) == ["panic: out of", "luck"]
+    assert installer_errors.errors_in("level=fatal msg=open: no space left", []) == ["open: no space left"]
+    assert installer_errors.errors_in("panic: out of\nluck\n", []) == ["panic: out of", "luck"]
 
 
 def test_what_mistakes_quote_is_not_told() -> None:
@@ -158,7 +158,7 @@ def test_what_mistakes_quote_is_not_told() -> None:
         f"platform.baremetal.hosts[0]: Invalid value: {json.dumps(json.dumps(FULL))}: strange, "
         "platform.baremetal.hosts[1].bmc.password: Required value: missing Password]"
     )
-    found = mistakes.told(f"level=error msg={json.dumps(WHERE + message)}", secrets)
+    found = installer_errors.errors_in(f"level=error msg={json.dumps(WHERE + message)}", secrets)
     assert len(found) == 4
     assert found[3].endswith(".bmc.password: Required value: missing Password")
     assert not [secret for secret in secrets if secret in "\n".join(found)]

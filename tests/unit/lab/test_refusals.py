@@ -221,7 +221,7 @@ NETWORKS = [
         ["machine_network.cidr_v6: schema.value"],
     ),
     (
-        "no room at all",
+        "too few addresses for any lab",
         "machine_network: {cidr: 192.168.126.0/30}",
         ["machine_network.cidr: schema.value"],
     ),
@@ -231,7 +231,7 @@ NETWORKS = [
         ["machine_network.cidr: network.too-small"],
     ),
     (
-        "no room beside what is pinned",
+        "no addresses left beside the pinned ones",
         "machine_network: {cidr: 192.168.126.0/28, gateway: 192.168.126.14, vips: {api: 192.168.126.2, ingress: 192.168.126.12}}\nnodes: {workers: {count: 1}, overrides: {control-plane-0: {ip: 192.168.126.4}, control-plane-1: {ip: 192.168.126.6}, control-plane-2: {ip: 192.168.126.8}, worker-0: {ip: 192.168.126.10}}}",
         ["machine_network.cidr: network.too-small"],
     ),

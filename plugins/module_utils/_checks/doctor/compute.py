@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there, text_of
 
@@ -46,7 +46,7 @@ def _resident_mib(pid_file: Path, vm: str) -> int:
     return int(resident.split()[1]) // 1024
 
 
-def judge_memory(memory: Memory, needs: Needs) -> Verdict:
+def judge_memory(memory: Memory, needs: Needs) -> Finding:
     free, need = memory.available + memory.held, needs.all_memory_mib
     own = f" (of which this lab's VMs hold {memory.held} MiB)" if memory.held else ""
     measured = f"{need} MiB needed, {free} MiB free{own}, {memory.total} MiB in all"
@@ -64,7 +64,7 @@ def measure_cpus(_needs: Needs) -> int:
     return len(os.sched_getaffinity(0))
 
 
-def judge_cpus(cpus: int, needs: Needs) -> Verdict:
+def judge_cpus(cpus: int, needs: Needs) -> Finding:
     need = needs.all_vcpus
     measured = f"{need} virtual CPUs on {cpus} CPUs, {need / cpus:.1f} to 1"
     if need > cpus * VCPUS_PER_CPU:

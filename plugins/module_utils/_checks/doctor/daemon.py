@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, blocker_if, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, blocker_if, ok
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError, program, within
 
@@ -61,7 +61,7 @@ def _state_of_socket() -> str:
             return SILENT
 
 
-def judge_daemon(daemon: Daemon, needs: Needs) -> Verdict:
+def judge_daemon(daemon: Daemon, needs: Needs) -> Finding:
     if daemon.socket == ANSWERS:
         return ok(f"the daemon answers on {SOCKET}")
     if daemon.socket == FORBIDDEN:
@@ -104,7 +104,7 @@ def _active_interfaces(libvirt: Any) -> list[str]:
         connection.close()
 
 
-def judge_interfaces(daemon: Daemon, needs: Needs) -> Verdict:
+def judge_interfaces(daemon: Daemon, needs: Needs) -> Finding:
     found = daemon.interfaces
     if not found:
         return ok("not checked: no daemon answers")

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there, text_of
 
@@ -37,7 +37,7 @@ def measure_root(_needs: Needs) -> int:
     return os.geteuid()
 
 
-def judge_root(user: int, _needs: Needs) -> Verdict:
+def judge_root(user: int, _needs: Needs) -> Finding:
     if user:
         return blocker(f"runs as user {user}", "The lab's host needs root: become: true.")
     return ok("runs as root")
@@ -47,7 +47,7 @@ def measure_architecture(_needs: Needs) -> str:
     return platform.machine()
 
 
-def judge_architecture(machine: str, _needs: Needs) -> Verdict:
+def judge_architecture(machine: str, _needs: Needs) -> Finding:
     if machine != "x86_64":
         return blocker(machine, "The lab's nodes are x86_64: use an x86_64 host.")
     return ok(machine)
@@ -72,7 +72,7 @@ def measure_distribution(_needs: Needs) -> Distribution:
     )
 
 
-def judge_distribution(found: Distribution, _needs: Needs) -> Verdict:
+def judge_distribution(found: Distribution, _needs: Needs) -> Finding:
     supported = "Debian 12, Ubuntu 22.04, RHEL, CentOS Stream, Rocky or AlmaLinux 9 (and later), Fedora"
     if found.id not in FIRST_RELEASE:
         advice = f"Supported: {supported}."
@@ -101,7 +101,7 @@ def measure_python(_needs: Needs) -> Python:
     )
 
 
-def judge_python(python: Python, needs: Needs) -> Verdict:
+def judge_python(python: Python, needs: Needs) -> Finding:
     measured = f"{python.executable}, {'.'.join(map(str, python.version))}"
     if python.version < PYTHON:
         return blocker(measured, "The modules need Python 3.9: set ansible_python_interpreter to a newer one.")
@@ -128,7 +128,7 @@ def measure_confinement(_needs: Needs) -> Confinement:
     )
 
 
-def judge_confinement(found: Confinement, needs: Needs) -> Verdict:
+def judge_confinement(found: Confinement, needs: Needs) -> Finding:
     on = [name for name, active in (("SELinux", found.selinux), ("AppArmor", found.apparmor)) if active]
     if not on:
         return ok("neither SELinux nor AppArmor is on")
@@ -174,7 +174,7 @@ def _in_container() -> bool:
     return any(Path(mark).exists() for mark in CONTAINER_MARKS)
 
 
-def judge_clock(clock: Clock, _needs: Needs) -> Verdict:
+def judge_clock(clock: Clock, _needs: Needs) -> Finding:
     if clock.synchronised:
         return ok("the clock is synchronised")
     if clock.container:

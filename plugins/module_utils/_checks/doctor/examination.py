@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import 
     resolver,
     storage,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm import measure_kvm, measure_kvm_access
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import measure_ports
@@ -34,9 +34,9 @@ class Examination:
 
     name: str
     measure: Measure
-    judge: Callable[[Any, Needs], Verdict]
+    judge: Callable[[Any, Needs], Finding]
 
-    def of(self, needs: Needs, measured: Measured) -> Verdict:
+    def of(self, needs: Needs, measured: Measured) -> Finding:
         try:
             return self.judge(measured(self.measure), needs)
         except Exception as error:
@@ -78,6 +78,6 @@ EXAMINATIONS = (
 )
 
 
-def examine(needs: Needs) -> dict[str, Verdict]:
+def examine(needs: Needs) -> dict[str, Finding]:
     measured = functools.lru_cache(maxsize=None)(lambda measure: measure(needs))  # once, even if two checks use it
     return {examination.name: examination.of(needs, measured) for examination in EXAMINATIONS}

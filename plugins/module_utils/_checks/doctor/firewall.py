@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, listed, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, listed, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import output_of, program, text_if_there
@@ -32,7 +32,7 @@ def _runs(name: str) -> bool:
     return any(text_if_there(comm) == name for comm in Path("/proc").glob("[0-9]*/comm"))
 
 
-def judge_firewalld(found: Firewalld, needs: Needs) -> Verdict:
+def judge_firewalld(found: Firewalld, needs: Needs) -> Finding:
     if not found.running:
         return ok("firewalld does not run")
     measured = f"firewalld runs, default zone {found.default_zone}"
@@ -62,7 +62,7 @@ def measure_packet_filter(_needs: Needs) -> PacketFilter:
     return PacketFilter(tuple(packet_filter.read()), tuple(legacy), missing)
 
 
-def judge_packet_filter(found: PacketFilter, _needs: Needs) -> Verdict:
+def judge_packet_filter(found: PacketFilter, _needs: Needs) -> Finding:
     if found.missing:
         return warning(
             f"rules of the old iptables are in force beside nftables, and cannot be read without {found.missing[0]}",

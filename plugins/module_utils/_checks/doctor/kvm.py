@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker_if, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker_if, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm import GROUP_MAY, DeviceAccess, Trial
 
 
-def judge_kvm(trial: Trial, needs: Needs) -> Verdict:
+def judge_kvm(trial: Trial, needs: Needs) -> Finding:
     if trial.ran:
         return ok(f"a guest ran under KVM ({trial.cpu_flag or 'no CPU flag seen'})")
     slow = "" if needs.install else " The rehearsal runs without KVM, more slowly (TCG)."
@@ -34,7 +34,7 @@ def _how_to_get_kvm(cpu_flag: str) -> str:
     return "The CPU has neither vmx nor svm: enable virtualisation in the firmware, or nested on the host of this VM."
 
 
-def judge_kvm_access(access: DeviceAccess, needs: Needs) -> Verdict:
+def judge_kvm_access(access: DeviceAccess, needs: Needs) -> Finding:
     if not access.there:
         return ok("there is no /dev/kvm")
     measured = f"/dev/kvm is {access.owner}:{access.group} {access.mode:04o}"

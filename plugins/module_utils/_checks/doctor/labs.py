@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import (
     Claim,
     claims,
@@ -61,7 +61,7 @@ def _real(found: Iterable[Claim]) -> tuple[Claim, ...]:
     )
 
 
-def judge_labs(found: Labs, needs: Needs) -> Verdict:
+def judge_labs(found: Labs, needs: Needs) -> Finding:
     if not needs.model:
         return ok("no model of the lab given")
     met = [(lab, mine, theirs) for lab, others in found.others for mine, theirs in clashes(found.own, others)]

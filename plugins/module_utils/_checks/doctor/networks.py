@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import (
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
     FREE,
-    Verdict,
+    Finding,
     blocker,
     listed,
     ok,
@@ -49,7 +49,7 @@ def measure_subnets(_needs: Needs) -> Subnets:
     return Subnets(routes(), libvirt_files.networks())
 
 
-def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
+def judge_subnets(found: Subnets, needs: Needs) -> Finding:
     wanted = [subnet for network in needs.networks for subnet in network.subnets]
     measured = f"{', '.join(map(str, wanted)) or 'no subnet'} requested"
     strangers = [network for network in found.networks if not _is_own(network, needs)]
@@ -156,7 +156,7 @@ def _veths(ports: Collection[str]) -> tuple[str, ...]:
     return tuple(port for port in ports if port in links and links[port].kind == "veth")
 
 
-def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
+def judge_bridges(found: Bridges, needs: Needs) -> Finding:
     of_networks = [network.bridge for network in needs.networks]
     wanted = list(dict.fromkeys([*of_networks, *needs.bridges]))
     owned = {network.bridge for network in found.networks if _is_own(network, needs)}
@@ -183,7 +183,7 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
     )
 
 
-def _judge_lans(plain: list[Link], needs: Needs) -> Verdict | None:
+def _judge_lans(plain: list[Link], needs: Needs) -> Finding | None:
     """The lab's DHCP server would serve all other machines on the bridge."""
     lans = {link: _ports_of_others(link, needs) for link in plain if link.name not in needs.shared_bridges}
     plugged_in = {
@@ -248,7 +248,7 @@ def measure_names(_needs: Needs) -> tuple[LibvirtObject, ...]:
     return libvirt_files.objects()
 
 
-def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Verdict:
+def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Finding:
     own = {("network", network.name): network.uuid for network in needs.networks}
     own.update({("domain", vm.name): vm.uuid for vm in needs.vms})
     if needs.pool.name:

@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import FREE, Verdict, blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import FREE, Finding, blocker, ok
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import Taken
 
 
-def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Verdict:
+def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Finding:
     conflicts = [
         f"{busy.port} by {', '.join(map(str, busy.holders)) or 'an unknown process'}"
         for busy in taken

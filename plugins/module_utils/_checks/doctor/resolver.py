@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there
 
@@ -72,7 +72,7 @@ def _listens(server: str) -> bool:
     return True
 
 
-def judge_resolver(found: Resolver, needs: Needs) -> Verdict:
+def judge_resolver(found: Resolver, needs: Needs) -> Finding:
     errors = _errors(found, needs)
     if errors == [NO_NAMESERVER]:
         advice = "The host has no name server: set one in its network configuration, or in /etc/resolv.conf."

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import (
-    Verdict,
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
+    Finding,
     blocker,
     listed,
     ok,
@@ -73,7 +73,7 @@ def _kind_of(path: Path) -> str:
     return DIRECTORY if path.is_dir() else OTHER
 
 
-def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Verdict:
+def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Finding:
     path, elsewhere = needs.pool_path, "or set lab_spec.storage_pool.path to another directory."
     if not needs.pool.name:
         return ok("no pool requested")
@@ -139,7 +139,7 @@ def _blocks_under(place: Path) -> int:
     return total
 
 
-def judge_pool_space(storage: Storage, needs: Needs) -> Verdict:
+def judge_pool_space(storage: Storage, needs: Needs) -> Finding:
     pool, others = storage.pool, 0
     if needs.install and storage.shared:
         others = max(0, INSTALLER_LEAST - storage.installer.used)
@@ -161,7 +161,7 @@ def _least_in_pool(needs: Needs) -> int:
     return min(needs.disk_bytes, REHEARSAL_LEAST)
 
 
-def judge_installer_space(storage: Storage, needs: Needs) -> Verdict:
+def judge_installer_space(storage: Storage, needs: Needs) -> Finding:
     place = storage.installer
     if not needs.install:
         return ok("no installation is configured")
@@ -205,7 +205,7 @@ def _synced_writes(descriptor: int) -> list[float]:
     return durations
 
 
-def judge_sync_latency(latency: SyncLatency, _needs: Needs) -> Verdict:
+def judge_sync_latency(latency: SyncLatency, _needs: Needs) -> Finding:
     measured = f"p99 {latency.p99:.2f} ms over {len(latency.milliseconds)} synced writes in {latency.directory}"
     if latency.p99 > ETCD_P99_MS:
         return warning(

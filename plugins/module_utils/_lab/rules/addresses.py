@@ -26,8 +26,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
     must_not_overlap,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
@@ -41,9 +41,9 @@ SERVICE_NETWORKS = ("172.30.0.0/16", "fd02::/112")
 OVN_NETWORKS = ("100.64.0.0/16", "100.88.0.0/16", "fd97::/64", "fd98::/64")
 
 
-def networks(lab: Draft) -> Iterator[Problem]:
+def networks(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    for net in pinned.machine_networks(spec):
+    for net in declared.machine_networks(spec):
         yield from against_cluster(spec, net, key_of(net))
 
 
@@ -76,21 +76,21 @@ def _network_or_none(value: Any) -> Network | None:
         return None
 
 
-def gateway(lab: Draft) -> Iterator[Problem]:
+def gateway(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     for item in spec.machine_network.gateway or ():
         yield from _outside(spec, item, "machine_network.gateway")
 
 
-def claims(lab: Draft) -> Iterator[Problem]:
+def claims(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    taken: dict[Address, pinned.Claim] = {}
-    gateways = [pinned.gateway_of(spec, net) for net in pinned.machine_networks(spec)]
-    for claim in pinned.claims(spec):
+    taken: dict[Address, declared.Claim] = {}
+    gateways = [declared.gateway_of(spec, net) for net in declared.machine_networks(spec)]
+    for claim in declared.claims(spec):
         yield from _outside(spec, claim.address, claim.path)
         if claim.address in gateways:
             yield Problem("address.used", claim.path, already_used("the gateway", claim.address))
-        for item in pinned.ranges(spec):
+        for item in declared.ranges(spec):
             if item.span and claim.address in item.span:
                 yield in_range(claim.address, item.owner, item.span, claim.path)
         earlier = taken.setdefault(claim.address, claim)
@@ -104,7 +104,7 @@ def in_range(item: Address, owner: str, span: Span, path: str) -> Problem:
 
 
 def _outside(spec: LabSpec, item: Address, path: str) -> Iterator[Problem]:
-    net = next((net for net in pinned.machine_networks(spec) if net.version == item.version), None)
+    net = next((net for net in declared.machine_networks(spec) if net.version == item.version), None)
     if net is None:
         family = family_name(item.version)
         text = f"the machine network has no {family}: leave it out or set lab_spec.{key_of(item)} {got(item)}"
@@ -120,18 +120,18 @@ def outside(item: Address, net: Network, path: str, owner: str) -> Iterator[Prob
         yield Problem("address.outside", path, text)
 
 
-def ranges(lab: Draft) -> Iterator[Problem]:
+def ranges(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    seen: list[pinned.PinnedRange] = []
-    for item in pinned.ranges(spec):
+    seen: list[declared.DeclaredRange] = []
+    for item in declared.ranges(spec):
         if item.span is None:
             yield Problem("range.invalid", item.path, INVALID_RANGE)
             continue
         yield from _outside(spec, item.span.start, f"{item.path}.start")
         yield from _outside(spec, item.span.end, f"{item.path}.end")
         yield from sized(item.span, item.path, SMALLEST_POOL)
-        for net in pinned.machine_networks(spec):
-            own = pinned.gateway_of(spec, net)
+        for net in declared.machine_networks(spec):
+            own = declared.gateway_of(spec, net)
             if own in item.span:
                 yield Problem("range.has-gateway", item.path, f"must not include the gateway {own} {got(item.span)}")
         for other in seen:
@@ -146,10 +146,10 @@ def sized(span: Span, path: str, smallest: int) -> Iterator[Problem]:
         yield Problem("range.size", path, f"must have {smallest} to {LARGEST_POOL} addresses {got(span.size)}")
 
 
-def vips(lab: Draft) -> Iterator[Problem]:
+def vips(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     own = spec.machine_network.vips
-    primary = pinned.machine_networks(spec)[0].version
+    primary = declared.machine_networks(spec)[0].version
     for name, item in (("api", own.api), ("ingress", own.ingress)):
         if item and item[0].version != primary:
             text = f"must have the {family_name(primary)} address first, as lab_spec.machine_network has {got(item[0])}"
@@ -159,7 +159,7 @@ def vips(lab: Draft) -> Iterator[Problem]:
         yield Problem("vips.number", "machine_network.vips.ingress", text)
 
 
-def bootstrap(lab: Draft) -> Iterator[Problem]:
+def bootstrap(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     own = spec.bootstrap
     allowed = {"pool": (), "reserved": ("ip", "mac"), "static": ("ip", "gateway", "dns")}[own.address]
@@ -173,7 +173,7 @@ def bootstrap(lab: Draft) -> Iterator[Problem]:
 
 
 def _static(spec: LabSpec) -> Iterator[Problem]:
-    net = pinned.machine_networks(spec)[0]
+    net = declared.machine_networks(spec)[0]
     values = (("ip", spec.bootstrap.ip or ()), ("gateway", (spec.bootstrap.gateway,)), ("dns", (spec.bootstrap.dns,)))
     for name, items in values:
         for item in items:
@@ -184,7 +184,7 @@ def _static(spec: LabSpec) -> Iterator[Problem]:
         yield from outside(spec.bootstrap.gateway, net, "bootstrap.gateway", "the machine network")
 
 
-def prefixes(lab: Draft) -> Iterator[Problem]:
+def prefixes(lab: ParsedLab) -> Iterator[Problem]:
     """With two prefixes of which one contains the other, dnsmasq may use either."""
     spec = lab.spec
     seen = [(MAC_PREFIX, "the bootstrap VM's own pool")] if _derives_bootstrap_pool(spec) else []
@@ -201,7 +201,7 @@ def _derives_bootstrap_pool(spec: LabSpec) -> bool:
     return spec.bootstrap.address == "pool" and not served
 
 
-def shared_lan(lab: Draft) -> Iterator[Problem]:
+def shared_lan(lab: ParsedLab) -> Iterator[Problem]:
     """Refuse whatever would answer other machines of the LAN."""
     own = lab.spec.machine_network
     if not own.shared_lan:
@@ -221,9 +221,9 @@ def shared_lan(lab: Draft) -> Iterator[Problem]:
         yield Problem("shared-lan.bootstrap-pool", "bootstrap.address", must_be(right, "pool"))
 
 
-def static_routes(lab: Draft) -> Iterator[Problem]:
+def static_routes(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    net = pinned.machine_networks(spec)[0]
+    net = declared.machine_networks(spec)[0]
     for pool in spec.machine_network.pools:
         for route in pool.static_routes:
             if net.version != V4 or route.to.version != V4 or route.via.version != V4:
@@ -233,17 +233,17 @@ def static_routes(lab: Draft) -> Iterator[Problem]:
                 yield from outside(route.via, net, f"{route.at}.via", "the machine network")
 
 
-def time_servers(lab: Draft) -> Iterator[Problem]:
-    families = {net.version for net in pinned.machine_networks(lab.spec)}
+def time_servers(lab: ParsedLab) -> Iterator[Problem]:
+    families = {net.version for net in declared.machine_networks(lab.spec)}
     for item in lab.spec.machine_network.ntp_servers:
         if item.version not in families:
             text = f"not reachable without {family_name(item.version)} in the machine network: leave it out {got(item)}"
             yield Problem("network.ntp-family", "machine_network.ntp_servers", text)
 
 
-def mtu(lab: Draft) -> Iterator[Problem]:
+def mtu(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    families = [net.version for net in pinned.machine_networks(spec)]
+    families = [net.version for net in declared.machine_networks(spec)]
     if V6 in families and spec.machine_network.mtu < SMALLEST_IPV6_MTU:
         text = must_be(f"{SMALLEST_IPV6_MTU} or more with IPv6", spec.machine_network.mtu)
         yield Problem("network.mtu", "machine_network.mtu", text)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import HIGHEST_PORT
 
 
-def protocol(lab: Draft) -> Iterator[Problem]:
+def protocol(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     own = spec.bmc.protocol
     if own != "redfish-virtualmedia" and spec.provisioning_network is None:
@@ -36,7 +36,7 @@ def protocol(lab: Draft) -> Iterator[Problem]:
             yield Problem("bmc.ipmi-secure-boot", path, text)
 
 
-def ports(lab: Draft) -> Iterator[Problem]:
+def ports(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     if spec.bmc.protocol != "ipmi":
         return

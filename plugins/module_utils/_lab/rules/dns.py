@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LONGEST_DOMAIN
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import domain_of, full_name, own_names
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 
 LONGEST_CLUSTER_HOST = "oauth-openshift-openshift-authentication.apps."
 SERVICE_NAME = r"_[-a-z0-9]+\._(tcp|udp|sctp)(\..+)?"
 
 
-def domain(lab: Draft) -> Iterator[Problem]:
+def domain(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     longest = LONGEST_DOMAIN - len(LONGEST_CLUSTER_HOST)
     if len(domain_of(spec)) > longest:
@@ -27,16 +27,16 @@ def domain(lab: Draft) -> Iterator[Problem]:
         yield Problem("dns.domain-too-long", "base_domain", f"{text} {got(len(domain_of(spec)))}")
 
 
-def forwarders(lab: Draft) -> Iterator[Problem]:
+def forwarders(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    gateways = [pinned.gateway_of(spec, net) for net in pinned.machine_networks(spec)]
+    gateways = [declared.gateway_of(spec, net) for net in declared.machine_networks(spec)]
     for item in spec.machine_network.dns.forwarders:
         if item in gateways:
             text = must_be("other servers than the lab's own, which would ask itself", item)
             yield Problem("dns.forwards-to-itself", "machine_network.dns.forwarders", text)
 
 
-def records(lab: Draft) -> Iterator[Problem]:
+def records(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     taken = own_names(spec, lab.nodes)
     for name, record in spec.machine_network.dns.records.items():

@@ -18,7 +18,7 @@ BY_PATH = "/dev/disk/by-path/"
 CHOSEN_BY_LINUX = "N"
 ADDRESS = r"[0-9]{1,3}(:0:0:[0-9]{1,3})"
 UNITS = 7
-"""Of a SCSI controller, by libvirt."""
+"""Per SCSI controller, in libvirt."""
 FEW = 5
 """Up to this number, disks get one unit after the other."""
 
@@ -48,7 +48,7 @@ BUSES = {
     "nvme": Bus("nvme", (), ("QEMU NVMe Ctrl",)),
 }
 ROTATES = {"virtio": True, "nvme": False}
-"""Whatever is declared."""
+"""Regardless of the declared value."""
 
 
 def problems(hints: Hints, disks: Sequence[Declared]) -> Iterator[tuple[str, str]]:
@@ -62,7 +62,7 @@ def problems(hints: Hints, disks: Sequence[Declared]) -> Iterator[tuple[str, str
 
 
 def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...]]:
-    """For each hint, what the disk has or may have: devices of one kind change names from boot to boot."""
+    """The possible values of a disk for each hint: devices of one type change names from boot to boot."""
     bus = BUSES[disk.bus]
     alike = sum(BUSES[other.bus].device == bus.device for other in disks)
     return {
@@ -77,14 +77,14 @@ def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...
     }
 
 
-def _devices(kind: str, count: int) -> tuple[str, ...]:
-    if kind == "nvme":
+def _devices(prefix: str, count: int) -> tuple[str, ...]:
+    if prefix == "nvme":
         return tuple(f"/dev/nvme{number}n1" for number in range(count))
-    return tuple(f"/dev/{kind}{letter}" for letter in ascii_lowercase[:count])
+    return tuple(f"/dev/{prefix}{letter}" for letter in ascii_lowercase[:count])
 
 
 def _addresses(bus: str, count: int) -> tuple[str, ...]:
-    """Host, channel, target and LUN. A SATA disk is alone at its port, which is a host to Linux."""
+    """Host, channel, target and LUN. To Linux, the port of each SATA disk is a host."""
     luns = {"scsi": count if count <= FEW else UNITS, "sata": 1}.get(bus, 0)
     return tuple(f"{CHOSEN_BY_LINUX}:0:0:{lun}" for lun in range(luns))
 
@@ -98,15 +98,15 @@ def _matches(name: str, hints: Hints, disk: Mapping[str, tuple[Any, ...]]) -> bo
 
 
 def _is(hint: Any, value: Any) -> bool:
-    return bool(_plain(hint) == _plain(value))
+    return bool(_normalized(hint) == _normalized(value))
 
 
 def _is_part(hint: str, value: str) -> bool:
-    return _plain(hint) in _plain(value)
+    return _normalized(hint) in _normalized(value)
 
 
 def _is_device(hint: str, value: str) -> bool:
-    """By which path a disk is reached is libvirt's choice."""
+    """libvirt chooses the path of a disk."""
     return hint.startswith(BY_PATH) or _is(hint, value)
 
 
@@ -119,7 +119,7 @@ def _is_at_most(hint: int, value: int) -> bool:
     return hint <= value
 
 
-def _plain(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 

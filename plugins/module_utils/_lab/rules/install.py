@@ -14,9 +14,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, inside
 from ansible_collections.nometal.ipi.plugins.module_utils._core.secrecy import is_secret_key, is_secret_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import RELEASE_PATTERN, size, size_text
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import CONTROL_PLANE, SPARE, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import CONTROL_PLANE, SPARE, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
 OLDEST = (4, 9)
@@ -30,9 +30,9 @@ INDISPENSABLE = (("baremetal", (4, 11)), ("MachineAPI", (4, 14)), ("Ingress", (4
 """Capabilities that this installation requires, and the release since which they can be left out."""
 
 
-def releases(lab: Draft) -> Iterator[Problem]:
+def releases(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    own = pinned.release(spec)
+    own = declared.release(spec)
     if own is None:
         return
     if own < OLDEST:
@@ -63,7 +63,7 @@ def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
         yield (4, 11), "bootstrap.address", "a static address is"
     for name, item in (("api", vips.api), ("ingress", vips.ingress)):
         if item and len(item) > 1:
-            yield pinned.DUAL_STACK_VIPS_SINCE, f"machine_network.vips.{name}", "two addresses are"
+            yield declared.DUAL_STACK_VIPS_SINCE, f"machine_network.vips.{name}", "two addresses are"
     for name, override in spec.nodes.overrides.items():
         if override.network_config:
             yield (4, 10), f"nodes.overrides.{name}.network_config", "network configuration of nodes is"
@@ -73,9 +73,9 @@ def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
         yield (4, 13), "install.cpu_partitioning", "CPU partitioning is"
 
 
-def capabilities(lab: Draft) -> Iterator[Problem]:
+def capabilities(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    own, release = spec.install.capabilities if spec.install else None, pinned.release(spec)
+    own, release = spec.install.capabilities if spec.install else None, declared.release(spec)
     if own is None or release is None or release < FIRST_BASELINE:
         return
     named = re.fullmatch(r"v([0-9]+)\.([0-9]+)", own.baseline)
@@ -88,20 +88,20 @@ def capabilities(lab: Draft) -> Iterator[Problem]:
         yield Problem("install.capabilities-required", "install.capabilities.additional", text)
 
 
-def proxy(lab: Draft) -> Iterator[Problem]:
+def proxy(lab: ParsedLab) -> Iterator[Problem]:
     own = lab.spec.install and lab.spec.install.proxy
     if own and not (own.http or own.https):
         yield Problem("install.no-proxy", "install.proxy", "must have http, https or both")
 
 
-def fencing(lab: Draft) -> Iterator[Problem]:
+def fencing(lab: ParsedLab) -> Iterator[Problem]:
     """The nodes' fence agents need TLS; the rehearsal has none."""
     spec = lab.spec
     if spec.install and spec.nodes.control_plane.fencing and spec.bmc.tls is False:
         yield Problem("install.fencing-needs-tls", "bmc.tls", must_be("true: nodes fence each other by TLS", False))
 
 
-def sizes(lab: Draft) -> Iterator[Problem]:
+def sizes(lab: ParsedLab) -> Iterator[Problem]:
     """Nodes as small as the rehearsal's would fail an hour into the installation."""
     spec = lab.spec
     if spec.install is None:
@@ -134,7 +134,7 @@ def _key(node: Node, name: str) -> str:
     return f"{node.path}.{name}" if overridden else f"nodes.{group}.{name}"
 
 
-def secrets(lab: Draft) -> Iterator[Problem]:
+def secrets(lab: ParsedLab) -> Iterator[Problem]:
     """The model may be pasted into a bug report, so it must not hold a secret."""
     spec = lab.spec
     if spec.install:

@@ -10,8 +10,8 @@ from dataclasses import asdict
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, nearest
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, inside
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import disk_serial, groups
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
 
 PAIR = 2
@@ -19,7 +19,7 @@ LISTED = 6
 ROTATING_BUSES = ("scsi", "sata")
 
 
-def control_plane(lab: Draft) -> Iterator[Problem]:
+def control_plane(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     count, arbiters = spec.nodes.control_plane.count, spec.nodes.arbiters.count
     if arbiters > 1:
@@ -38,7 +38,7 @@ def control_plane(lab: Draft) -> Iterator[Problem]:
         yield Problem("nodes.fencing-and-arbiter", "nodes.control_plane.fencing", text)
 
 
-def overrides(lab: Draft) -> Iterator[Problem]:
+def overrides(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     names = [node.name for node in lab.nodes]
     for name, override in spec.nodes.overrides.items():
@@ -59,7 +59,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:LISTED]) + (" and so on" if len(names) > LISTED else "")
 
 
-def hypervisors(lab: Draft) -> Iterator[Problem]:
+def hypervisors(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     for name in dict.fromkeys(spec.hypervisors):
         if spec.hypervisors.count(name) > 1:
@@ -73,7 +73,7 @@ def hypervisors(lab: Draft) -> Iterator[Problem]:
             yield Problem("nodes.hypervisor", f"nodes.overrides.{name}.hypervisor", text)
 
 
-def disks(lab: Draft) -> Iterator[Problem]:
+def disks(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     described = [group.disks for _role, _key, group in groups(spec)]
     described += [override.disks or () for override in spec.nodes.overrides.values()]
@@ -83,7 +83,7 @@ def disks(lab: Draft) -> Iterator[Problem]:
             yield Problem("disks.rotational", f"{disk.at}.rotational", text)
 
 
-def root_device_hints(lab: Draft) -> Iterator[Problem]:
+def root_device_hints(lab: ParsedLab) -> Iterator[Problem]:
     for node in lab.nodes:
         if node.override.root_device_hints is None:
             continue

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_not_overlap
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.provisioning import plan_provisioning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.addresses import (
     INVALID_RANGE,
@@ -25,19 +25,19 @@ ROOT = "provisioning_network"
 OWNER = "the provisioning network"
 
 
-def network(lab: Draft) -> Iterator[Problem]:
+def network(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     if spec.provisioning_network is None:
         return
     own, path = spec.provisioning_network.cidr, f"{ROOT}.cidr"
     yield from against_cluster(spec, own, path)
-    for net in pinned.machine_networks(spec):
+    for net in declared.machine_networks(spec):
         if net.version == own.version and net.overlaps(own):
             text = must_not_overlap(f"the machine network {net}", own)
             yield Problem("provisioning.overlaps-machine-network", path, text)
 
 
-def addresses(lab: Draft) -> Iterator[Problem]:
+def addresses(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     if spec.provisioning_network is None:
         return
@@ -52,7 +52,7 @@ def addresses(lab: Draft) -> Iterator[Problem]:
             yield in_range(item, "the DHCP range", plan.dhcp_range, f"{ROOT}.{name}")
 
 
-def dhcp_range(lab: Draft) -> Iterator[Problem]:
+def dhcp_range(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     own = spec.provisioning_network
     if own is None:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY
 
 
-def pool_directory(lab: Draft) -> Iterator[Problem]:
+def pool_directory(lab: ParsedLab) -> Iterator[Problem]:
     path = lab.spec.storage_pool.path or ""
     objection = pool_path.objection(path)
     if objection:

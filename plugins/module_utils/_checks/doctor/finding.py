@@ -16,7 +16,7 @@ FREE = "free or owned by this lab"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Finding:
     """The outcome of one check; `advice` says what to do unless it is ok."""
 
     status: str
@@ -24,16 +24,16 @@ class Verdict:
     advice: str = ""
 
 
-def ok(measured: str) -> Verdict:
-    return Verdict(OK, measured)
+def ok(measured: str) -> Finding:
+    return Finding(OK, measured)
 
 
-def warning(measured: str, advice: str) -> Verdict:
-    return Verdict(WARNING, measured, advice)
+def warning(measured: str, advice: str) -> Finding:
+    return Finding(WARNING, measured, advice)
 
 
-def blocker(measured: str, advice: str) -> Verdict:
-    return Verdict(BLOCKER, measured, advice)
+def blocker(measured: str, advice: str) -> Finding:
+    return Finding(BLOCKER, measured, advice)
 
 
 def listed(findings: Sequence[object], most: int, separator: str = "; ") -> str:
@@ -42,5 +42,5 @@ def listed(findings: Sequence[object], most: int, separator: str = "; ") -> str:
     return separator.join(map(str, findings[:most])) + rest
 
 
-def blocker_if(blocks: bool, measured: str, advice: str) -> Verdict:
+def blocker_if(blocks: bool, measured: str, advice: str) -> Finding:
     return blocker(measured, advice) if blocks else warning(measured, advice)
