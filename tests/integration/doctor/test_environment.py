@@ -76,7 +76,7 @@ def test_a_container_leaves_the_clock_to_its_host(examine: Examine, mark: str) -
 def test_security_modules(examine: Examine) -> None:
     enforcing = "mount -t tmpfs tmpfs /sys/fs; mkdir /sys/fs/selinux; echo 1 > /sys/fs/selinux/enforce;"
     elsewhere = {"name": "nometal-demo", "uuid": "p", "path": "/srv/pool"}
-    assert examine(enforcing)["confinement"] == ("ok", "SELinux on, and may stay so ")
+    assert examine(enforcing)["confinement"] == ("ok", "SELinux on, which the lab supports ")
     assert examine(enforcing, storage_pool=elsewhere)["confinement"][0] == "warning"
     assert examine("mount -t tmpfs tmpfs /sys/fs", storage_pool=elsewhere)["confinement"][0] == "ok"
 
