@@ -248,16 +248,38 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
             {"nics": [nic(mac="demo")]},
             ["one: nics[0].mac: must be six pairs of hex digits, such as 52:54:00:12:34:56 (got 'demo')"],
         ),
-        ({"nics": [nic(mac="53:54:00:00:00:01")]}, ["one: nics[0].mac: must be a unicast address"]),
+        (
+            {"nics": [nic(mac="53:54:00:00:00:01")]},
+            [
+                (
+                    "one: nics[0].mac: must be a unicast address, "
+                    "whose first pair is an even number such as 52 (got '53:54:00:00:00:01')"
+                )
+            ],
+        ),
         (
             {"nics": [nic(mac="00:00:00:00:00:00")]},
-            ["one: nics[0].mac: must be a MAC address that a machine may have"],
+            [
+                (
+                    "one: nics[0].mac: must be a MAC address that a machine may have, "
+                    "such as 52:54:00:12:34:56 (got '00:00:00:00:00:00')"
+                )
+            ],
         ),
         ({"nics": [nic(bridge=None)]}, ["one: nics[0]: has neither of network and bridge"]),
         ({"nics": [nic(network="n")]}, ["one: nics[0]: has both of network and bridge"]),
-        ({"nics": [nic(bridge="")]}, ["one: nics[0].bridge: must be an interface name"]),
-        ({"nics": [nic(bridge="../x")]}, ["one: nics[0].bridge: must be an interface name"]),
-        ({"nics": [nic(bridge="b" * 16)]}, ["one: nics[0].bridge: must be at most 15 characters long"]),
+        (
+            {"nics": [nic(bridge="")]},
+            ["one: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '')"],
+        ),
+        (
+            {"nics": [nic(bridge="../x")]},
+            ["one: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '../x')"],
+        ),
+        (
+            {"nics": [nic(bridge="b" * 16)]},
+            ["one: nics[0].bridge: must be at most 15 characters long, the limit of Linux (got 'bbbb"],
+        ),
         ({"nics": [nic(bridge=None, network="../x")]}, ["one: nics[0].network: is '../x'"]),
         ({"nics": [nic(bridge=None, network="")]}, ["one: nics[0].network: is ''"]),
         ({"nics": [nic(boot_order=0)]}, ["one: nics[0].boot_order: is 0; 1 to 32 are right"]),

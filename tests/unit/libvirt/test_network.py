@@ -472,7 +472,11 @@ def test_a_pool_with_routes_hands_out_the_default_route_too_unless_isolated() ->
     ("where", "value", "complaint"),
     [
         (("name",), "a/b", "name is 'a/b'; letters"),
-        (("bridge",), "a-name-that-is-long", "bridge must be at most 15 characters long"),
+        (
+            ("bridge",),
+            "a-name-that-is-long",
+            r"bridge must be at most 15 characters long, .* \(got 'a-name-that-is-long'\)",
+        ),
         (("name",), "", "name is ''; letters"),
         (("owner",), "", r"owner must be lower case letters, .* \(got ''\)"),
         (("owner",), "x y<z>", r"owner must be lower case letters, .* \(got 'x y<z>'\)"),
