@@ -26,11 +26,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, FreeMapping, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import (
     Key,
-    Kind,
     ListOf,
     MapOf,
     Section,
     Text,
+    ValueType,
     keys_of,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.addresses import LAYOUTS
@@ -39,7 +39,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import L
 PAGE = TREE / "docs/lab_spec.md"
 SCHEMA = TREE / "docs/lab_spec.schema.json"
 
-# A key with nothing after it is a key left out.
+# A key without a value is the same as no key.
 OBJECT = ["object", "null"]
 LIST = ["array", "null"]
 
@@ -48,25 +48,25 @@ INTRODUCTION = """\
 
 # lab_spec
 
-`lab_spec` describes a lab. It stands in `inventory/<lab>/group_vars/all/lab.yml`, and it is the one file that an
-operator edits. Only `name` has to be given; everything else has a default or is derived, and the same specification
-gives the same lab on any machine.
+`lab_spec` describes a lab. It is in `inventory/<lab>/group_vars/all/lab.yml`, the one file that an operator edits.
+Only `name` is required; everything else has a default or is derived, and the same specification gives the same lab on
+any machine.
 
 ```yaml
 lab_spec:
   name: demo
 ```
 
-This is a lab of three control plane nodes, `control-plane-0` to `control-plane-2`, at 192.168.126.20 to .22, with the
-API at `api.demo.lab.example.test`. See everything that is derived for an inventory with
+This is a lab with three control plane nodes, `control-plane-0` to `control-plane-2`, at 192.168.126.20 to .22, with the
+API at `api.demo.lab.example.test`. To show everything that is derived for an inventory:
 
 ```console
 ansible hypervisors -i inventory/ha -m ansible.builtin.debug -a var=lab \\
   -e @playbooks/vars/lab.yml --playbook-dir playbooks
 ```
 
-What is wrong with a specification is said all at once, each error with its key, before anything is changed.
-An editor that understands `# yaml-language-server: $schema=` says much of it while you type; the schema is
+All errors of a specification are reported at once, each with its key, before anything is changed.
+An editor that supports `# yaml-language-server: $schema=` shows most of them while you type; the schema is
 `docs/lab_spec.schema.json`.
 
 ## A larger example
@@ -77,17 +77,18 @@ An editor that understands `# yaml-language-server: $schema=` says much of it wh
 
 ## How values are written
 
-- **Sizes** are binary: `512MiB`, `16GiB`, `1TiB`. `16GB` is refused, since it would be something else.
+- **Sizes** are binary: `512MiB`, `16GiB`, `1TiB`. `16GB` is invalid, since it is another size.
 - **Addresses** are single, or a list with one of each family: `192.168.126.5`, `[192.168.126.5, "fd2e:6f44:5dd8::5"]`.
 - **MAC addresses**, and versions such as `"4.20"`, belong in quotes: YAML reads some as numbers.
-- A key with nothing after it is a key left out. So `install:` alone is no installation.
-- **Secrets** have no place here: the model can be shown to anyone. Name files, or use vaulted variables of the roles.
+- A key without a value is the same as no key. So `install:` alone means no installation.
+- **Secrets** must not be here, since the model may be shown to anyone. Name files, or use vaulted variables of the
+  roles.
 
-## How addresses are given out
+## How addresses are assigned
 
-What is pinned stays where it is. Everything else takes the first free address from these offsets on; negative ones
-count from the end of the network. In a network of 254 addresses or more, a growing group leaves the others where they
-are; in a smaller one, pin what must not move.
+Pinned addresses are used as they are. All others are the first free address from these offsets on; negative offsets
+count from the end of the network. In a network of 254 addresses or more, adding nodes to a group does not change the
+addresses of the others; in a smaller one, pin addresses that must not change.
 
 {layouts}
 
@@ -153,18 +154,18 @@ def sections(section: Section, path: str = "lab_spec", seen: set[type] | None = 
     seen.add(section.declared)
     yield path, section
     for key in keys_of(section.declared):
-        inner, suffix = _inner(key.kind)
+        inner, suffix = _inner(key.value_type)
         if inner:
             yield from sections(inner, f"{path}.{key.name}{suffix}", seen)
 
 
-def _inner(kind: Kind) -> tuple[Section | None, str]:
-    if isinstance(kind, Section):
-        return kind, ""
-    if isinstance(kind, ListOf) and isinstance(kind.item, Section):
-        return kind.item, "[]"
-    if isinstance(kind, MapOf) and isinstance(kind.item, Section):
-        return kind.item, ".<name>"
+def _inner(value_type: ValueType) -> tuple[Section | None, str]:
+    if isinstance(value_type, Section):
+        return value_type, ""
+    if isinstance(value_type, ListOf) and isinstance(value_type.item, Section):
+        return value_type.item, "[]"
+    if isinstance(value_type, MapOf) and isinstance(value_type.item, Section):
+        return value_type.item, ".<name>"
     return None, ""
 
 
@@ -176,30 +177,30 @@ def _chapter(path: str, section: Section) -> str:
 
 
 def _row(key: Key) -> str:
-    cells = (f"`{key.name}`", _type(key.kind), _default(key), _example(key), key.meaning)
+    cells = (f"`{key.name}`", _type(key.value_type), _default(key), _example(key), key.meaning)
     return f"| {' | '.join(cells)} |"
 
 
-def _type(kind: Kind) -> str:
-    inner, _suffix = _inner(kind)
+def _type(value_type: ValueType) -> str:
+    inner, _suffix = _inner(value_type)
     if inner:
         path = next(path for path, section in sections(LAB_SPEC) if section.declared is inner.declared)
         name = path.replace(".<name>", "").replace("[]", "").rpartition(".")[2]
-        shape = {ListOf: "list of ", MapOf: "by name: "}.get(type(kind), "")
+        shape = {ListOf: "list of ", MapOf: "by name: "}.get(type(value_type), "")
         return f"{shape}[{name}](#{_anchor(path)})"
-    if isinstance(kind, Choice):
-        return " or ".join(f"`{option}`" for option in kind.options)
-    if isinstance(kind, Whole):
-        return f"{kind.label}, {kind.low} to {kind.high}"
-    return f"list: {kind.item.label}" if isinstance(kind, ListOf) else kind.label
+    if isinstance(value_type, Choice):
+        return " or ".join(f"`{option}`" for option in value_type.options)
+    if isinstance(value_type, Whole):
+        return f"{value_type.label}, {value_type.low} to {value_type.high}"
+    return f"list: {value_type.item.label}" if isinstance(value_type, ListOf) else value_type.label
 
 
 def _example(key: Key) -> str:
-    kind = key.kind.item if isinstance(key.kind, ListOf) else key.kind
-    if not isinstance(kind, (Text, OneOrTwo)):
+    value_type = key.value_type.item if isinstance(key.value_type, ListOf) else key.value_type
+    if not isinstance(value_type, (Text, OneOrTwo)):
         return ""
-    example = f'"{kind.example}"' if kind.example.count(":") > 1 else kind.example
-    shown = f"[{example}]" if isinstance(key.kind, ListOf) else example
+    example = f'"{value_type.example}"' if value_type.example.count(":") > 1 else value_type.example
+    shown = f"[{example}]" if isinstance(key.value_type, ListOf) else example
     return "" if f"`{shown}`" == _default(key) else f"`{shown}`"
 
 
@@ -211,7 +212,7 @@ def _default(key: Key) -> str:
     if key.required:
         return "**required**"
     if key.derived or key.default in (None, [], {}):
-        return key.derived or ("" if isinstance(key.kind, Section) else "none")
+        return key.derived or ("" if isinstance(key.value_type, Section) else "none")
     return f"`{_yaml(key.default)}`"
 
 
@@ -263,21 +264,26 @@ def _object(section: Section) -> dict[str, Any]:
 
 def _property(key: Key) -> dict[str, Any]:
     default = {} if key.default is None or key.required else {"default": key.default}
-    return {"description": key.meaning, **default, **_json(key.kind)}
+    return {"description": key.meaning, **default, **_json(key.value_type)}
 
 
-def _json(kind: Kind) -> dict[str, Any]:
-    """One branch per kind; a kind that is missing here fails the generator, and so a test."""
-    if isinstance(kind, Section):
-        return {"$ref": f"#/$defs/{kind.declared.__name__}"}
-    if isinstance(kind, ListOf):
-        return {"type": LIST, "items": _json(kind.item), "minItems": kind.at_least, "maxItems": kind.at_most}
-    if isinstance(kind, MapOf):
-        return {"type": OBJECT, "propertyNames": _json(kind.name), "additionalProperties": _json(kind.item)}
-    return _json_scalar(kind)
+def _json(value_type: ValueType) -> dict[str, Any]:
+    """One branch per type; a type that is missing here fails the generator, and so a test."""
+    if isinstance(value_type, Section):
+        return {"$ref": f"#/$defs/{value_type.declared.__name__}"}
+    if isinstance(value_type, ListOf):
+        return {
+            "type": LIST,
+            "items": _json(value_type.item),
+            "minItems": value_type.at_least,
+            "maxItems": value_type.at_most,
+        }
+    if isinstance(value_type, MapOf):
+        return {"type": OBJECT, "propertyNames": _json(value_type.name), "additionalProperties": _json(value_type.item)}
+    return _json_scalar(value_type)
 
 
-def _json_scalar(kind: Kind) -> dict[str, Any]:
+def _json_scalar(value_type: ValueType) -> dict[str, Any]:
     shapes: dict[type, Any] = {
         OneOrTwo: _json_addresses,
         Choice: lambda choice: {"enum": list(choice.options)},
@@ -286,12 +292,12 @@ def _json_scalar(kind: Kind) -> dict[str, Any]:
         FreeMapping: lambda _: {"type": OBJECT},
         Text: _json_text,
     }
-    made: dict[str, Any] = shapes[type(kind)](kind)
+    made: dict[str, Any] = shapes[type(value_type)](value_type)
     return made
 
 
-def _json_addresses(kind: OneOrTwo) -> dict[str, Any]:
-    return {"type": ["string", "array"], "items": {"type": "string"}, "maxItems": 2, "examples": [kind.example]}
+def _json_addresses(value_type: OneOrTwo) -> dict[str, Any]:
+    return {"type": ["string", "array"], "items": {"type": "string"}, "maxItems": 2, "examples": [value_type.example]}
 
 
 def _json_text(text: Text) -> dict[str, Any]:

@@ -54,8 +54,8 @@ RULES = (
     Fault(
         "a-machine-at-the-broadcast-address",
         f"{UTILS}/_lab/rules/addresses.py",
-        "elif item == net.broadcast_address and item.version == V4:",
-        "elif item == net.broadcast_address and item.version == V6:",
+        "is_broadcast = item == net.broadcast_address and item.version == V4",
+        "is_broadcast = item == net.broadcast_address and item.version == V6",
         "tests/unit/lab/test_refusals.py",
     ),
     Fault(
@@ -74,7 +74,7 @@ RULES = (
     ),
     Fault(
         "ipmi-ports-by-role",
-        f"{UTILS}/_lab/derive/roster.py",
+        f"{UTILS}/_lab/derive/node_list.py",
         "bmc_port(spec) + (number if one_port_each else 0)",
         "bmc_port(spec) + (index if one_port_each else 0)",
         "tests/unit/lab/test_model.py",
@@ -82,8 +82,8 @@ RULES = (
     Fault(
         "an-interface-name-too-long",
         f"{UTILS}/_lab/identity.py",
-        "room = LONGEST_INTERFACE_NAME - len(prefix) - len(digest) - 1",
-        "room = LONGEST_INTERFACE_NAME - len(prefix) - len(digest)",
+        "left = LONGEST_INTERFACE_NAME - len(prefix) - len(digest) - 1",
+        "left = LONGEST_INTERFACE_NAME - len(prefix) - len(digest)",
         "tests/unit/lab/test_model.py",
     ),
     Fault(

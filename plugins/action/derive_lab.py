@@ -32,14 +32,14 @@ class ActionModule(ActionBase):
         try:
             return {"changed": False, "lab": lab_model(self._spec(task_vars or {}), given["hypervisors"])}
         except LabSpecError as error:
-            told = str(error)
+            message = str(error)
         except (AnsibleError, RecursionError) as error:
-            told = reason(error)
-        return {"failed": True, "msg": "\n".join(filter(None, [told, given["hint"]]))}
+            message = reason(error)
+        return {"failed": True, "msg": "\n".join(filter(None, [message, given["hint"]]))}
 
     def _spec(self, variables: Mapping[str, Any]) -> Any:
         """With all of its templates filled in, so that what is wrong with one is seen here."""
-        return _plain(self._templar.template(variables[SPEC]))
+        return _normalize(self._templar.template(variables[SPEC]))
 
 
 def reason(error: BaseException) -> str:
@@ -52,7 +52,7 @@ def reason(error: BaseException) -> str:
     return f"{SPEC} cannot be read: {text}"
 
 
-def _plain(value: Any) -> Any:
+def _normalize(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: _normalize(item) for key, item in value.items()}
+    return [_normalize(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -89,8 +89,8 @@ class ActionModule(ActionBase):
 
 def _cause(result: dict[str, Any]) -> str:
     """The last that a module which crashed had to say."""
-    said = str(result.get("stderr") or result.get("data") or "").strip()
-    return f" It said: {said.splitlines()[-1]}" if said else ""
+    output = str(result.get("stderr") or result.get("data") or "").strip()
+    return f" Its last output: {output.splitlines()[-1]}" if output else ""
 
 
 def _last(board: Board) -> str:

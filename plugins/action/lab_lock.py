@@ -88,18 +88,18 @@ class ActionModule(ActionBase):
         found = self._decided({**arguments, "_ask": ask}, run, known)
         if found.get("failed"):
             return found
-        told = {key: value for key, value in found.items() if key not in PRIVATE}
+        result = {key: value for key, value in found.items() if key not in PRIVATE}
         words = {**found, "lab": arguments["lab"], "host": known["inventory_hostname"]}
         if found["outcome"] in (HELD, WAITING):
-            told["msg"] = HELD_BY_ANOTHER.format(**words)
+            result["msg"] = HELD_BY_ANOTHER.format(**words)
             if not self._task.check_mode:
-                return {**told, "failed": True}
-            told["warnings"] = [told["msg"]]
+                return {**result, "failed": True}
+            result["warnings"] = [result["msg"]]
         elif found["outcome"] == TAKEN and "holder" in found:
-            told["warnings"] = [TAKEN_OVER.format(**words)]
+            result["warnings"] = [TAKEN_OVER.format(**words)]
         stage = held.get("stage", arguments["stage"])
         fact = {"lab": arguments["lab"], "run": asdict(run), "stage": stage, "renewed": time.monotonic()}
-        return {**told, "ansible_facts": {FACT: fact}}
+        return {**result, "ansible_facts": {FACT: fact}}
 
     def _decided(self, arguments: dict[str, Any], run: Controller, known: dict[str, Any]) -> dict[str, Any]:
         """What the host says once it is known whether another run is still there."""

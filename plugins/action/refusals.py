@@ -38,11 +38,11 @@ class ActionModule(ActionBase):
         given, variables = self.validate_argument_spec(ARGUMENTS)[1], task_vars or {}
         self._task.check_mode = True  # of all that is executed from here on
         found = [*self._errors_of_variables(variables), *filter(None, given["found"])]
-        refusals = [*found, *self._refusals(given, variables)]
-        told = [f"{given['stage']}: {_indented(text)}" for text in dict.fromkeys(refusals)]
-        if told and given["stop"]:
-            return {"failed": True, "msg": message(given["stage"], told), "refusals": told}
-        return {"changed": False, "refusals": told}
+        texts = [*found, *self._refusals(given, variables)]
+        refusals = [f"{given['stage']}: {_indented(text)}" for text in dict.fromkeys(texts)]
+        if refusals and given["stop"]:
+            return {"failed": True, "msg": message(given["stage"], refusals), "refusals": refusals}
+        return {"changed": False, "refusals": refusals}
 
     def _errors_of_variables(self, variables: dict[str, Any]) -> list[str]:
         """What Ansible would refuse of the role's variables, which it looks at only when the stage begins."""
@@ -102,5 +102,5 @@ def _indented(text: str) -> str:
     return text.strip().replace("\n", "\n  ")
 
 
-def message(stage: str, told: list[str]) -> str:
-    return "\n".join([f"Stage {stage} has changed nothing, because of this:", *(f"- {text}" for text in told)])
+def message(stage: str, refusals: list[str]) -> str:
+    return "\n".join([f"Stage {stage} has changed nothing, because of this:", *(f"- {text}" for text in refusals)])

@@ -63,7 +63,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import plain
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize
 
 
 def _install_config(
@@ -73,9 +73,9 @@ def _install_config(
     bmc_ca: str | None = None,
     trust_bundle: str | None = None,
 ) -> dict[str, Any]:
-    texts = plain({"ssh_key": ssh_key, "bmc_ca": bmc_ca, "trust_bundle": trust_bundle}, "")
+    texts = normalize({"ssh_key": ssh_key, "bmc_ca": bmc_ca, "trust_bundle": trust_bundle}, "")
     try:
-        return install_config(plain(lab, "lab"), plain(version, "version"), **texts)
+        return install_config(normalize(lab, "lab"), normalize(version, "version"), **texts)
     except OperatorError as error:
         raise AnsibleFilterError(str(error)) from error
 

@@ -52,15 +52,15 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import plain
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize
 
 
 def _install_config_errors(
     lab: object, version: str | None = None, ssh_key: str | None = None, trust_bundle: str | None = None
 ) -> list[str]:
-    texts = plain({"ssh_key": ssh_key, "trust_bundle": trust_bundle}, "")
+    texts = normalize({"ssh_key": ssh_key, "trust_bundle": trust_bundle}, "")
     try:
-        install_config(plain(lab, "lab"), plain(version, "version"), **texts)
+        install_config(normalize(lab, "lab"), normalize(version, "version"), **texts)
     except OperatorError as error:
         return [str(error)]
     return []

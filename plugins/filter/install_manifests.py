@@ -53,12 +53,14 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.manifests import install_manifests
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import plain
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize
 
 
 def _install_manifests(lab: object, slow_disk: bool = False, version: str | None = None) -> dict[str, Any]:
     try:
-        return install_manifests(plain(lab, "lab"), slow_disk=bool(slow_disk), version=plain(version, "version"))
+        return install_manifests(
+            normalize(lab, "lab"), slow_disk=bool(slow_disk), version=normalize(version, "version")
+        )
     except OperatorError as error:
         raise AnsibleFilterError(str(error)) from error
 

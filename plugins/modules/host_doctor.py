@@ -253,8 +253,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import examine
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import BLOCKER, OK, WARNING, Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table import table
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import BLOCKER, OK, WARNING, Verdict
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import needs_from
 
@@ -289,24 +289,24 @@ ARGUMENTS = {
 }
 
 
-def result_of(verdicts: dict[str, Verdict]) -> dict[str, Any]:
-    works = verdicts["kvm"].status == OK
+def result_of(findings: dict[str, Finding]) -> dict[str, Any]:
+    works = findings["kvm"].status == OK
     return {
         "changed": False,
         "checks": [
-            {"check": name, "status": verdict.status, "measured": verdict.measured, "advice": verdict.advice}
-            for name, verdict in verdicts.items()
+            {"check": name, "status": finding.status, "measured": finding.measured, "advice": finding.advice}
+            for name, finding in findings.items()
         ],
         "blocking": [
-            f"{name}: {verdict.measured}. {verdict.advice}"
-            for name, verdict in verdicts.items()
-            if verdict.status == BLOCKER
+            f"{name}: {finding.measured}. {finding.advice}"
+            for name, finding in findings.items()
+            if finding.status == BLOCKER
         ],
-        "blockers": [name for name, verdict in verdicts.items() if verdict.status == BLOCKER],
-        "warnings_found": [name for name, verdict in verdicts.items() if verdict.status == WARNING],
-        "table": table(verdicts),
+        "blockers": [name for name, finding in findings.items() if finding.status == BLOCKER],
+        "warnings_found": [name for name, finding in findings.items() if finding.status == WARNING],
+        "table": table(findings),
         "kvm_works": works,
-        "domain_type": "kvm" if works and verdicts["kvm_access"].status == OK else "qemu",
+        "domain_type": "kvm" if works and findings["kvm_access"].status == OK else "qemu",
     }
 
 

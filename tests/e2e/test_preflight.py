@@ -71,7 +71,7 @@ OF_THE_SPECIFICATION = [
 # What the controller has is as it should be, so the modules are asked.
 OF_THE_INSTALLATION = [
     Row("install", "true", "/srv/no-mirror"),
-    Row("install", "true", "Manifest broken.yaml is to have an apiVersion and a kind"),
+    Row("install", "true", "Manifest broken.yaml must have an apiVersion and a kind"),
     Row("install", "true", "ipi_install_patience is 0: must be a number above 0"),
 ]
 IN_A_LAB = [

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses and networks as a lab_spec writes them, and the few things that ipaddress does not say about them."""
+"""Addresses and networks in a lab_spec, with what the module ipaddress lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import is_list, show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, is_list, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE, Text
 
@@ -28,9 +28,9 @@ def address(value: str) -> Address:
     try:
         parsed = ipaddress.ip_address(value)
     except ValueError:
-        raise ValueError(f"is {show(value)}; an IP address is right, such as 192.168.126.5") from None
+        raise ValueError(must_be("an IP address, such as 192.168.126.5", value)) from None
     if parsed.is_multicast or parsed.is_unspecified or parsed.is_loopback or "%" in value:
-        raise ValueError(f"is {show(value)}; the address of a machine is right, such as 192.168.126.5")
+        raise ValueError(must_be("the address of a machine, such as 192.168.126.5", value))
     return parsed
 
 
@@ -38,45 +38,44 @@ def network(value: str) -> Network:
     try:
         parsed = ipaddress.ip_network(value, strict=False)
     except ValueError:
-        raise ValueError(f"is {show(value)}; a network is right, such as 192.168.126.0/24") from None
+        raise ValueError(must_be("a network, such as 192.168.126.0/24", value)) from None
     if "/" not in value:
-        raise ValueError(f"is {show(value)}; a network has a prefix length: {value}/{parsed.max_prefixlen - 8}")
+        prefix = f"a network with a prefix length, such as {value}/{parsed.max_prefixlen - 8}"
+        raise ValueError(must_be(prefix, value))
     if ipaddress.ip_interface(value).ip != parsed.network_address:
-        raise ValueError(f"is {show(value)}, an address in a network; the network itself is {parsed}")
+        raise ValueError(must_be(f"a network, not an address in it: {parsed}", value))
     return parsed
 
 
 def lab_network(value: str) -> Network:
     parsed = network(value)
     if parsed.is_multicast or parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified:
-        raise ValueError(f"is {value}, which no machines can have; one such as 192.168.126.0/24 is right")
+        raise ValueError(must_be("a network for machines, such as 192.168.126.0/24", parsed))
     shortest = SHORTEST_PREFIX[parsed.version]
     if parsed.prefixlen < shortest:
-        raise ValueError(f"is {value}, too large to be one network; a /{shortest} or smaller is right")
+        raise ValueError(must_be(f"a /{shortest} or smaller", parsed))
     if parsed.prefixlen > parsed.max_prefixlen - FEWEST_HOST_BITS:
-        raise ValueError(
-            f"is {value}, too small for any lab; a /{parsed.max_prefixlen - FEWEST_HOST_BITS - 1} is right"
-        )
+        raise ValueError(must_be(f"a /{parsed.max_prefixlen - FEWEST_HOST_BITS - 1} or larger", parsed))
     return parsed
 
 
 def ipv4_network(value: str) -> Network:
     parsed = lab_network(value)
     if parsed.version != V4:
-        raise ValueError(f"is {value}; an IPv4 network is right here, and cidr_v6 is the key for IPv6")
+        raise ValueError(must_be("an IPv4 network; the key for IPv6 is cidr_v6", parsed))
     return parsed
 
 
 def ipv6_network(value: str) -> Network:
     parsed = lab_network(value)
     if parsed.version != V6:
-        raise ValueError(f"is {value}; an IPv6 network is right here, such as fd2e:6f44:5dd8::/64")
+        raise ValueError(must_be("an IPv6 network, such as fd2e:6f44:5dd8::/64", parsed))
     return parsed
 
 
 @dataclass(frozen=True)
 class OneOrTwo:
-    """An address, or a list of one per family: most labs have one family and should not have to write lists."""
+    """An address, or a list of one per family, so that a lab of one family needs no list."""
 
     label: str = "address, or [IPv4, IPv6]"
     example: str = "192.168.126.5"
@@ -89,13 +88,15 @@ class OneOrTwo:
             single = ADDRESS.parse(value, at, problems)
             return single if single is UNREADABLE else (single,)
         if not 1 <= len(value) <= BOTH_FAMILIES:
-            problems.add_unknown(at, f"has {len(value)} items; one address, or one of each family, is right")
+            text = f"must be one address, or one of each family {got(len(value))}"
+            problems.add_unknown("schema.items", at, text)
             return UNREADABLE
         read = [ADDRESS.parse(item, f"{at}[{index}]", problems) for index, item in enumerate(value)]
         if UNREADABLE in read:
             return UNREADABLE
         if len({item.version for item in read}) < len(read):
-            problems.add_unknown(at, f"has two addresses of one family; [IPv4, IPv6] or just {read[0]} is right")
+            text = must_be("[IPv4, IPv6] or one address, not two of one family", f"{read[0]}, {read[1]}")
+            problems.add_unknown("schema.family-twice", at, text)
             return UNREADABLE
         return tuple(read)
 
@@ -118,7 +119,7 @@ def capacity(net: Network) -> int:
 
 
 def key_of(item: Network | Address) -> str:
-    """Where the specification gives that family its network."""
+    """The key that gives the family its network."""
     return "machine_network.cidr_v6" if item.version == V6 else "machine_network.cidr"
 
 
@@ -138,7 +139,7 @@ class Span:
 
     @property
     def size(self) -> int:
-        """Not len(), which ends where IPv6 begins."""
+        """len() would fail for the sizes of IPv6 ranges."""
         return int(self.end) - int(self.start) + 1
 
     def __str__(self) -> str:

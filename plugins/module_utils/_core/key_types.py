@@ -1,10 +1,11 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Types of text in a lab_spec: by each a key says what it holds."""
+"""The types that the keys of a lab_spec can have, for text."""
 
 from __future__ import annotations
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import (
     DOMAIN_PATTERN,
@@ -41,7 +42,7 @@ def size_between(low: str, high: str) -> Text:
     def convert(value: str) -> int:
         count = size(value)
         if not size(low) <= count <= size(high):
-            raise ValueError(f"is {value}; {low} to {high} are right")
+            raise ValueError(must_be(f"{low} to {high}", value))
         return count
 
     return Text("size", convert, "16GiB", SIZE_PATTERN)

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a lab_spec: collected, so that the operator reads all of it at once."""
+"""Errors in a lab_spec, collected so that all of them are reported at once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ ROOT = "lab_spec"
 
 
 class Problem(NamedTuple):
+    code: str
+    """What is wrong, for programs and tests: `address.outside`."""
     path: str
     """The key, below lab_spec: `machine_network.vips.api`."""
     text: str
@@ -23,7 +25,7 @@ class Problem(NamedTuple):
 
 
 class LabSpecError(OperatorError):
-    """A lab_spec that no lab can be made of. Its text lists every error, one a line."""
+    """An invalid lab_spec. Its text lists every error, one per line."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = list(dict.fromkeys(problems))
@@ -42,7 +44,7 @@ def is_within(path: str, outer: str) -> bool:
 
 @dataclass
 class Problems:
-    """The errors found so far, and the keys whose value is unknown because of them."""
+    """The errors found so far, and the keys whose values could not be read."""
 
     found: list[Problem]
     unknown: set[str]
@@ -51,12 +53,12 @@ class Problems:
     def none(cls) -> Problems:
         return cls([], set())
 
-    def add(self, path: str, text: str) -> None:
-        self.found.append(Problem(path, text))
+    def add(self, code: str, path: str, text: str) -> None:
+        self.found.append(Problem(code, path, text))
 
-    def add_unknown(self, path: str, text: str) -> None:
-        """Report a value that could not be read: rules that need it cannot judge, and would only make noise."""
-        self.add(path, text)
+    def add_unknown(self, code: str, path: str, text: str) -> None:
+        """Report a value that could not be read. Rules that need it are skipped."""
+        self.add(code, path, text)
         self.unknown.add(path)
 
     def knows(self, path: str) -> bool:

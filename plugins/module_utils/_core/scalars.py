@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of value that are no text, and no structure of ours."""
+"""The types of value besides text and the sections that we declare."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
-    NotPlainError,
-    describe,
+    InvalidDataError,
+    must_be,
     nearest,
-    plain,
-    plain_text,
+    normalize,
+    normalize_text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE
@@ -30,11 +30,11 @@ class Choice:
         return self.options[0]
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
-        if isinstance(value, str) and plain_text(value) in self.options:
-            return plain_text(value)
+        if isinstance(value, str) and normalize_text(value) in self.options:
+            return normalize_text(value)
         close = nearest(value, self.options) if isinstance(value, str) else None
-        hint = f"did you mean {close}? " if close else ""
-        problems.add_unknown(at, f"is {describe(value)}; {hint}one of these is right: {', '.join(self.options)}")
+        hint = f"; did you mean {close}?" if close else ""
+        problems.add_unknown("schema.choice", at, must_be(f"one of {', '.join(self.options)}", value) + hint)
         return UNREADABLE
 
 
@@ -53,41 +53,42 @@ class Whole:
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         number = value
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(self.high)):
-            number = int(plain_text(value))
+            number = int(normalize_text(value))
         if isinstance(number, int) and not isinstance(number, bool) and self.low <= number <= self.high:
             return int(number)
-        problems.add_unknown(at, f"is {describe(value)}; a whole number from {self.low} to {self.high} is right")
+        text = must_be(f"a whole number from {self.low} to {self.high}", value)
+        problems.add_unknown("schema.number", at, text)
         return UNREADABLE
 
 
 @dataclass(frozen=True)
 class YesNo:
-    """A boolean; `true` as text counts too, for the reason that digits do."""
+    """A boolean; `true` as text counts too, for the same reason as digits."""
 
     label: str = "boolean"
     example: str = "true"
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
-        word = plain_text(value).lower() if isinstance(value, str) else value
+        word = normalize_text(value).lower() if isinstance(value, str) else value
         if isinstance(value, bool) or word in ("true", "false"):
             return word in (True, "true")
-        problems.add_unknown(at, f"is {describe(value)}; true or false is right")
+        problems.add_unknown("schema.boolean", at, must_be("true or false", value))
         return UNREADABLE
 
 
 @dataclass(frozen=True)
 class FreeMapping:
-    """A mapping that another program defines; we only see to it that it is plain data."""
+    """A mapping that another program defines; checked only for being plain data."""
 
     label: str
     example: str = "{}"
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
-            problems.add_unknown(at, f"is {describe(value)}; a mapping is right")
+            problems.add_unknown("schema.mapping", at, must_be("a mapping", value))
             return UNREADABLE
         try:
-            return plain(value, at)
-        except NotPlainError as error:
-            problems.add_unknown(error.at, str(error))
+            return normalize(value, at)
+        except InvalidDataError as error:
+            problems.add_unknown("schema.data", error.at, str(error))
             return UNREADABLE

@@ -14,22 +14,24 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
-    describe,
+    got,
     is_list,
+    known_keys,
+    must_be,
     nearest,
-    plain_text,
-    show,
+    normalize_text,
     show_key,
+    unknown_key,
     unquoted,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems, inside
 
 T = TypeVar("T")
 UNREADABLE = object()
-"""What parse() returns for a value that it had to report."""
+"""What parse() returns for a value that it has reported as invalid."""
 
 
-class Kind(Protocol):
+class ValueType(Protocol):
     """A type of value: how it is read, and what it is called in the reference."""
 
     @property
@@ -44,7 +46,7 @@ class Kind(Protocol):
 @dataclass(frozen=True)
 class Key:
     name: str
-    kind: Kind
+    value_type: ValueType
     meaning: str
     default: Any
     """As an operator would write it; None when there is none or when it is derived."""
@@ -52,17 +54,17 @@ class Key:
     required: bool
 
 
-def key(kind: Kind, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
-    about = Key("", kind, meaning, default, derived, required)
-    typed = None if default is None else _typed(kind, default)
+def key(value_type: ValueType, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
+    about = Key("", value_type, meaning, default, derived, required)
+    typed = None if default is None else _typed(value_type, default)
     fallback: dict[str, Any] = {} if required and default is None else {"default_factory": lambda: typed}
     # pylint wants field() inside a dataclass; key() is what our declarations say there instead.
     return field(metadata={"key": about}, **fallback)  # pylint: disable=invalid-field-call
 
 
-def _typed(kind: Kind, default: Any) -> Any:
+def _typed(value_type: ValueType, default: Any) -> Any:
     problems = Problems.none()
-    typed = kind.parse(default, "", problems)
+    typed = value_type.parse(default, "", problems)
     if problems.found:
         raise ValueError(problems.found[0].text)
     return typed
@@ -70,7 +72,7 @@ def _typed(kind: Kind, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Located:
-    """A section that stands in a list and remembers where: unreadable neighbours leave the list."""
+    """A section in a list, with its path: items that cannot be read are left out of the list."""
 
     at: str = field(default="", init=False, compare=False)
 
@@ -81,9 +83,9 @@ def keys_of(section: type) -> tuple[Key, ...]:
     return tuple(Key(**{**vars(item.metadata["key"]), "name": item.name}) for item in declared)
 
 
-def wanted(kind: Kind) -> str:
-    article = "an" if kind.label[0] in "aeioIAE" else "a"
-    return f"{article} {kind.label} is right, such as {kind.example}"
+def wanted(value_type: ValueType) -> str:
+    article = "an" if value_type.label[0] in "aeioIAE" else "a"
+    return f"{article} {value_type.label}, such as {value_type.example}"
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,11 @@ class Section:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
-            right = f"a mapping is right, with keys such as {_listed(self.declared, 3)}"
-            problems.add_unknown(at, f"is {describe(value)}; {right}")
+            text = must_be(f"a mapping with keys such as {_listed(self.declared, 3)}", value)
+            problems.add_unknown("schema.mapping", at, text)
             return UNREADABLE
         if not (self.may_be_empty or value):
-            problems.add_unknown(at, f"holds nothing; one of these is right: {_listed(self.declared)}")
+            problems.add_unknown("schema.empty", at, f"must have at least one key of {_listed(self.declared)}")
             return UNREADABLE
         given = self._known_keys(value, at, problems)
         read: dict[str, Any] = {}
@@ -121,11 +123,11 @@ class Section:
         given: dict[str, Any] = {}
         for name, item in value.items():
             if not isinstance(name, str):
-                problems.add(at, f"has the key {show(name)}, which is no text; {_known_list(known)}")
+                problems.add("schema.key-type", at, f"keys must be text {got(name)}; {known_keys(known)}")
             elif name in known:
-                given[plain_text(name)] = item
+                given[normalize_text(name)] = item
             else:
-                _report_unknown_key(plain_text(name), known, at, problems)
+                _report_unknown_key(normalize_text(name), known, at, problems)
         return given
 
 
@@ -137,29 +139,23 @@ def _read_key(item: Key, value: object, at: str, problems: Problems, read: dict[
     """Leave the key out of `read`, and so to its default, when it is absent or unreadable."""
     if value is None:
         if item.required and at not in problems.unknown:  # a misspelt key was reported as such
-            problems.add_unknown(at, f"is missing; {wanted(item.kind)}")
+            problems.add_unknown("schema.missing", at, f"missing; must be {wanted(item.value_type)}")
         return
-    typed = item.kind.parse(value, at, problems)
+    typed = item.value_type.parse(value, at, problems)
     if typed is not UNREADABLE:
         read[item.name] = typed
 
 
 def _report_unknown_key(name: str, known: set[str], at: str, problems: Problems) -> None:
-    close = nearest(name, known)
-    if close is None:
-        problems.add(inside(at, show_key(name)), f"is no known key; {_known_list(known)}")
-        return
-    problems.add(inside(at, show_key(name)), f"is no known key; did you mean {close}?")
-    problems.unknown.add(inside(at, close))
-
-
-def _known_list(known: set[str]) -> str:
-    return f"known here: {', '.join(sorted(known))}"
+    problems.add("schema.unknown-key", inside(at, show_key(name)), unknown_key(name, known))
+    close = nearest(name, sorted(known))
+    if close:
+        problems.unknown.add(inside(at, close))
 
 
 @dataclass(frozen=True)
 class ListOf:
-    item: Kind
+    item: ValueType
     at_least: int = 0
     at_most: int = 1000
     example: str = "[]"
@@ -170,10 +166,11 @@ class ListOf:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not is_list(value) or not isinstance(value, Sequence):
-            problems.add_unknown(at, f"is {describe(value)}; a list is right")
+            problems.add_unknown("schema.list", at, must_be("a list", value))
             return UNREADABLE
         if not self.at_least <= len(value) <= self.at_most:
-            problems.add_unknown(at, f"has {len(value)} items; {self.at_least} to {self.at_most} are right")
+            text = f"must have {self.at_least} to {self.at_most} items {got(len(value))}"
+            problems.add_unknown("schema.items", at, text)
             return UNREADABLE
         read = [self.item.parse(item, f"{at}[{index}]", problems) for index, item in enumerate(value)]
         readable = tuple(item for item in read if item is not UNREADABLE)
@@ -185,7 +182,7 @@ class MapOf:
     """A mapping whose keys the operator chooses."""
 
     name: Text
-    item: Kind
+    item: ValueType
     example: str = "{}"
 
     @property
@@ -194,7 +191,7 @@ class MapOf:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
-            problems.add_unknown(at, f"is {describe(value)}; a mapping is right")
+            problems.add_unknown("schema.mapping", at, must_be("a mapping", value))
             return UNREADABLE
         read: dict[str, Any] = {}
         for name, item in value.items():
@@ -208,7 +205,7 @@ class MapOf:
 
 @dataclass(frozen=True)
 class Text:
-    """A scalar written as text; `convert` gives the typed value, or says by ValueError what would be right."""
+    """A scalar written as text; `convert` gives the typed value, or a ValueError with the message."""
 
     label: str
     convert: Callable[[str], Any]
@@ -230,19 +227,19 @@ class Text:
         return True
 
     def like(self, example: str) -> Text:
-        """The same kind where another example tells more."""
+        """The same type with another example."""
         return replace(self, example=example)
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, str):
-            problems.add_unknown(at, f"is {describe(value)}; {wanted(self)}{self._quoting_hint(value)}")
+            problems.add_unknown("schema.text", at, must_be(wanted(self), value) + self._quoting_hint(value))
             return UNREADABLE
-        return converted(self.convert, plain_text(value), at, problems)
+        return converted(self.convert, normalize_text(value), at, problems)
 
 
 def converted(convert: Callable[[Any], T], value: Any, at: str, problems: Problems) -> Any:
     try:
         return convert(value)
     except ValueError as error:
-        problems.add_unknown(at, str(error))
+        problems.add_unknown("schema.value", at, str(error))
         return UNREADABLE

@@ -1,14 +1,14 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of text that a lab_spec holds: names, sizes, MACs. Each refuses with what would be right."""
+"""The types of text in a lab_spec: names, sizes, MACs. Each refuses invalid text with what it must be."""
 
 from __future__ import annotations
 
 import re
 import uuid
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 
 LONGEST_CLUSTER_NAME = 54
 LONGEST_LABEL = 63
@@ -17,8 +17,8 @@ LONGEST_INTERFACE_NAME = 15
 LONGEST_SERIAL = 20
 LONGEST_TXT = 255
 MIB = 1024**2
-NOBODYS_DIGITS = {"0": "zeros", "f": "ones"}
-"""Firmware says by them that a machine has no UUID."""
+NO_UUID_DIGITS = "0f"
+"""A UUID of one of these alone means to firmware that a machine has none."""
 UNITS = {"KiB": 1024, "MiB": MIB, "GiB": 1024**3, "TiB": 1024**4}
 
 LABEL_PATTERN = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -38,7 +38,7 @@ VERSION_PATTERN = f"{RELEASE_PATTERN}|{CHANNEL_PATTERN}"
 
 def dns_label(value: str) -> str:
     if not re.fullmatch(LABEL_PATTERN, value):
-        raise ValueError(f"is {show(value)}; lower case letters, digits and inner hyphens are right, with no dot")
+        raise ValueError(must_be("lower case letters, digits and inner hyphens, without a dot", value))
     return _no_longer_than(LONGEST_LABEL, value)
 
 
@@ -55,37 +55,35 @@ def is_lab_name(value: str) -> bool:
 
 def domain_name(value: str) -> str:
     if not re.fullmatch(DOMAIN_PATTERN, value) or any(len(label) > LONGEST_LABEL for label in value.split(".")):
-        raise ValueError(f"is {show(value)}; a domain in lower case is right, such as lab.example.test")
+        raise ValueError(must_be("a domain in lower case, such as lab.example.test", value))
     return _no_longer_than(LONGEST_DOMAIN, value)
 
 
 def record_name(value: str) -> str:
     if not re.fullmatch(RECORD_PATTERN, value) or any(len(label) > LONGEST_LABEL for label in value.split(".")):
-        raise ValueError(f"is {show(value)}; a DNS name in lower case is right, such as mirror.example.test")
+        raise ValueError(must_be("a DNS name in lower case, such as mirror.example.test", value))
     return _no_longer_than(LONGEST_DOMAIN, value)
 
 
 def interface_name(value: str) -> str:
     if len(value) > LONGEST_INTERFACE_NAME:
-        raise ValueError(
-            f"has {len(value)} characters; {LONGEST_INTERFACE_NAME} at most are right, which is Linux's limit"
-        )
+        raise ValueError(must_be(f"at most {LONGEST_INTERFACE_NAME} characters long, the limit of Linux", value))
     if not re.fullmatch(INTERFACE_PATTERN, value) or value in ("lo", "all", "default"):
-        raise ValueError(f"is {show(value)}; an interface name is right: letters, digits, dot, hyphen, underscore")
+        raise ValueError(must_be("an interface name: letters, digits, dot, hyphen, underscore", value))
     return value
 
 
 def mac_address(value: str) -> str:
     if not re.fullmatch(MAC_PATTERN, value):
-        raise ValueError(f"is {show(value)}; six pairs of hex digits are right, such as 52:54:00:12:34:56")
+        raise ValueError(must_be("six pairs of hex digits, such as 52:54:00:12:34:56", value))
     if not value.strip("0:"):
-        raise ValueError(f"is {value}, which no machine may have; 52:54:00:12:34:56 would be right")
+        raise ValueError(must_be("a MAC address that a machine may have, such as 52:54:00:12:34:56", value))
     return _unicast(value.lower())
 
 
 def mac_prefix(value: str) -> str:
     if not re.fullmatch(MAC_PREFIX_PATTERN, value):
-        raise ValueError(f"is {show(value)}; one to five pairs of hex digits are right, such as 52:54:00")
+        raise ValueError(must_be("one to five pairs of hex digits, such as 52:54:00", value))
     return _unicast(value.lower())
 
 
@@ -93,18 +91,23 @@ def size(value: str) -> int:
     """Bytes."""
     match = re.fullmatch(SIZE_PATTERN, value)
     if not match:
-        raise ValueError(f"is {show(value)}; {_size_hint(value)}")
+        raise ValueError(must_be(_size_hint(value), value))
     whole, fraction, unit = match.groups()
     scale = 10 ** len((fraction or ".")[1:])
     count, rest = divmod((int(whole) * scale + int((fraction or ".0")[1:] or 0)) * UNITS[unit], scale)
     if rest or count % MIB:
-        raise ValueError(f"is {show(value)}; a whole number of MiB is right, such as 512MiB")
+        raise ValueError(must_be("a whole number of MiB, such as 512MiB", value))
     return count
+
+
+def size_text(count: int) -> str:
+    unit = "GiB" if count % UNITS["GiB"] == 0 else "MiB"
+    return f"{count // UNITS[unit]}{unit}"
 
 
 def serial(value: str) -> str:
     if not re.fullmatch("[-A-Za-z0-9_]+", value) or len(value) > LONGEST_SERIAL:
-        raise ValueError(f"is {show(value)}; 1 to {LONGEST_SERIAL} letters, digits, hyphens, underscores are right")
+        raise ValueError(must_be(f"1 to {LONGEST_SERIAL} letters, digits, hyphens, underscores", value))
     return value
 
 
@@ -112,10 +115,9 @@ def uuid_text(value: str) -> str:
     try:
         text = str(uuid.UUID(value))
     except ValueError:
-        raise ValueError(f"is {show(value)}; a UUID is right, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11") from None
-    for digit, called in NOBODYS_DIGITS.items():
-        if not text.strip(f"-{digit}"):
-            raise ValueError(f"is all {called}, which is nobody's; a UUID is right that no other machine has")
+        raise ValueError(must_be("a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11", value)) from None
+    if any(not text.strip(f"-{digit}") for digit in NO_UUID_DIGITS):
+        raise ValueError(must_be("a UUID of a machine, not all zeros or all ones", value))
     return text
 
 
@@ -124,35 +126,33 @@ def version(value: str) -> str:
         near = re.search(rf"(?P<minor>{MINOR_PATTERN})(\.[0-9]+)?", value)
         minor, release = (near["minor"], near[0]) if near else ("4.20", "4.20")
         release = f"{minor}.3" if release == minor else release
-        raise ValueError(f"is {show(value)}; a release ({release}) or a channel (stable-{minor}) is right")
+        raise ValueError(must_be(f"a release ({release}) or a channel (stable-{minor})", value))
     return value
 
 
 def file_name(value: str) -> str:
     if value.lstrip().startswith(("{", "ssh-", "-----", "ecdsa-", "sk-")):
-        raise ValueError("holds the content itself; the path of a file that holds it is right")
+        raise ValueError("must be the path of a file that holds the content, not the content")
     return words(value)
 
 
 def absolute_path(value: str) -> str:
     if not value.startswith("/"):
-        raise ValueError(f"is {show(value)}; an absolute path is right, such as /srv/labs/demo")
+        raise ValueError(must_be("an absolute path, such as /srv/labs/demo", value))
     if not re.fullmatch(PATH_PATTERN, value):
-        raise ValueError(
-            f"is {show(value)}; a path with no '.', '..' or needless slash is right, such as /srv/labs/demo"
-        )
+        raise ValueError(must_be("a path without '.', '..' and extra slashes, such as /srv/labs/demo", value))
     return words(value)
 
 
 def inventory_name(value: str) -> str:
     if not re.fullmatch(INVENTORY_NAME_PATTERN, value):
-        raise ValueError(f"is {show(value)}; the name of a host in the inventory is right, such as hypervisor")
+        raise ValueError(must_be("the name of a host in the inventory, such as hypervisor", value))
     return value
 
 
 def words(value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise ValueError(f"is {show(value)}; one line of printable text is right")
+        raise ValueError(must_be("one line of printable text", value))
     return value
 
 
@@ -162,26 +162,26 @@ def txt_record(value: str) -> str:
 
 def device_name(value: str) -> str:
     if not re.fullmatch(r"/dev/[^/\s]+|/dev/disk/by-path/[^/\s]+", value):
-        raise ValueError(f"is {show(value)}; /dev/<name> or /dev/disk/by-path/<name> is right")
+        raise ValueError(must_be("/dev/<name> or /dev/disk/by-path/<name>", value))
     return value
 
 
 def _unicast(value: str) -> str:
     if int(value[:2], 16) & 1:
-        raise ValueError(f"is {value}, a multicast address; the first pair has to be an even number, such as 52")
+        raise ValueError(must_be("a unicast address, whose first pair is an even number such as 52", value))
     return value
 
 
 def _no_longer_than(limit: int, value: str) -> str:
     if len(value) > limit:
-        raise ValueError(f"has {len(value)} characters; {limit} at most are right")
+        raise ValueError(must_be(f"at most {limit} characters long", value))
     return value
 
 
 def _size_hint(value: str) -> str:
     match = re.fullmatch(r"\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([kKmMgGtT])?i?[bB]?\s*", value)
     if match and match[2]:
-        return f"a size in binary units is right: {match[1]}{match[2].upper()}iB"
+        return f"a size in binary units: {match[1]}{match[2].upper()}iB"
     if match:
-        return f"it lacks a unit: {match[1]}GiB or {match[1]}MiB would be right"
-    return "a number with KiB, MiB, GiB or TiB is right, such as 16GiB"
+        return f"a size with a unit: {match[1]}GiB or {match[1]}MiB"
+    return "a number with KiB, MiB, GiB or TiB, such as 16GiB"

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab has on its host by name, path or address, as its model says. Two labs must not meet in any of it."""
+"""The names, paths and addresses of a lab on its host, which no two labs may share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME, BRIDGE, CIDR = "lab_spec.name", "lab_spec.machine_network.bridge", "lab_sp
 PATH, NODES, BMC = "lab_spec.storage_pool.path", "lab_spec.nodes", "lab_spec.bmc"
 PROVISIONING = "lab_spec.provisioning_network"
 LONGEST_CLUSTER_PREFIX = 21
-"""So much of the cluster's name is the installer's own names' beginning."""
+"""Length of the cluster name's part in the installer's names."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Claim:
     kind: str
     value: str
     what: str
-    """What it is to the lab."""
+    """Its use in the lab."""
     key: str
-    """The key of lab_spec that gives it."""
+    """The key of lab_spec that sets it."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value} ({self.what})"
@@ -41,7 +41,7 @@ def claims(model: Mapping[str, Any]) -> tuple[Claim, ...]:
 
 
 def claims_of_name(lab: str) -> tuple[Claim, ...]:
-    """Of a lab of which no model is known: what follows from its name."""
+    """Claims of a lab without a known model, derived from its name."""
     prefix, bmc = Identity(lab).prefix, {"endpoints": [{"protocol": "tcp"}]}
     return tuple(_storage({"name": lab, "storage_pool": {"name": prefix, "path": ""}, "bmc": bmc}))
 
@@ -95,13 +95,13 @@ def _services(model: Mapping[str, Any]) -> Iterator[Claim]:
 
 def clashes(own: Iterable[Claim], others: Iterable[Claim]) -> Iterator[tuple[Claim, Claim]]:
     known = list(others)
-    return ((mine, theirs) for mine in own for theirs in known if _meet(mine, theirs))
+    return ((mine, theirs) for mine in own for theirs in known if _conflict(mine, theirs))
 
 
-def _meet(one: Claim, other: Claim) -> bool:
+def _conflict(one: Claim, other: Claim) -> bool:
     if one.kind != other.kind:
         return {one.kind, other.kind} == {"VM", "bootstrap VM"} and _is_bootstrap(one.value, other.value)
-    return MEETINGS.get(one.kind, _same)(one.value, other.value)
+    return CONFLICTS.get(one.kind, _same)(one.value, other.value)
 
 
 def _same(one: str, other: str) -> bool:
@@ -109,7 +109,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def nested(one: str, other: str) -> bool:
-    """One of two directories is the other, or in it."""
+    """Whether two directories are the same, or one is inside the other."""
     paths = (PurePosixPath(one), PurePosixPath(other))
     return paths[0] in (paths[1], *paths[1].parents) or paths[1] in paths[0].parents
 
@@ -124,4 +124,4 @@ def _is_bootstrap(one: str, other: str) -> bool:
     return re.fullmatch(re.escape(pattern).replace(r"\?", "[a-z0-9]"), name) is not None
 
 
-MEETINGS: dict[str, Callable[[str, str], bool]] = {"directory": nested, "subnet": _overlap}
+CONFLICTS: dict[str, Callable[[str, str], bool]] = {"directory": nested, "subnet": _overlap}

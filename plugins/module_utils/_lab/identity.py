@@ -13,13 +13,13 @@ from functools import cached_property
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LONGEST_INTERFACE_NAME, LONGEST_SERIAL
 
 NAMESPACE = uuid.UUID("0a44ce3f-c224-5ef3-b428-d53b5032f27a")
-"""Never to change: every UUID, MAC and serial number of every lab hangs on it."""
+"""Must not change: every UUID, MAC and serial number of every lab depends on it."""
 
 MAC_PREFIX = "52:54:00"
-"""What libvirt gives a VM by itself, and so what the installer's bootstrap VM has."""
+"""The prefix that libvirt uses by default, as for the installer's bootstrap VM."""
 
 POOL_DIRECTORY = "/var/lib/libvirt/images"
-"""SELinux and AppArmor let guests read there."""
+"""SELinux and AppArmor allow guests to read it."""
 
 HASH_LENGTH = 6
 
@@ -44,12 +44,12 @@ class Identity:
 
     @property
     def prefix(self) -> str:
-        """Of everything that libvirt knows by name."""
+        """Of the names in libvirt."""
         return f"nometal-{self.lab}"
 
     @property
     def media_pool(self) -> str:
-        """Of the BMCs' virtual media. A lab may be called so that its own pool has this name: the doctor refuses it."""
+        """Of the BMCs' virtual media. The doctor refuses a lab whose own pool would have this name."""
         return f"{self.prefix}-media"
 
     def vm_name(self, node: str) -> str:
@@ -65,20 +65,20 @@ class Identity:
         return self._interface("nmn-"), self._interface("nmb-")
 
     def _interface(self, prefix: str) -> str:
-        """A prefix, not a suffix, tells the kinds apart, and no lab name has an underscore: no two labs meet."""
+        """Unique per lab and use: prefixes differ, and lab names have no underscore."""
         if len(prefix + self.lab) <= LONGEST_INTERFACE_NAME:
             return prefix + self.lab
         digest = hashlib.sha256(self.lab.encode()).hexdigest()[:HASH_LENGTH]
-        room = LONGEST_INTERFACE_NAME - len(prefix) - len(digest) - 1
-        return f"{prefix}{self.lab[:room]}_{digest}"
+        left = LONGEST_INTERFACE_NAME - len(prefix) - len(digest) - 1
+        return f"{prefix}{self.lab[:left]}_{digest}"
 
 
 POOLS = {"storage-pool": "", "media-pool": "-media"}
-"""What follows the lab's prefix in the names of its pools, by what their UUIDs are derived from."""
+"""Suffixes of the pools' names, by the key from which their UUIDs are derived."""
 
 
 def owner_of_pool(name: str, uuid_text: str) -> str:
-    """The lab whose pool has this name and this UUID, which is the only mark that a pool carries."""
+    """The lab whose pool has this name and UUID. The UUID is the only mark of a pool."""
     for thing, behind in POOLS.items():
         lab = name[len(Identity("").prefix) : len(name) - len(behind)]
         if name == f"{Identity(lab).prefix}{behind}" and uuid_text == Identity(lab).uuid_of(thing):

@@ -34,7 +34,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Named:
-    """A libvirt object of the lab; the UUID tells it from a stranger of the same name."""
+    """A libvirt object of the lab; others of the same name have another UUID."""
 
     name: str
     uuid: str
@@ -53,7 +53,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the lab asks of its host, and how to tell what is already the lab's own."""
+    """What the lab needs of its host, and what it already owns there."""
 
     name: str = ""
     domain: str = ""

@@ -1,14 +1,14 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A libvirt network as it is declared, and as a host has it."""
+"""A libvirt network, declared or current on a host."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 AS_DEFINED = "as defined"
-"""What a running network usually is: it would be tedious to read everything twice in each diff."""
+"""Shown in diffs for a running network that matches its definition."""
 
 
 @dataclass(frozen=True, order=True)
@@ -19,7 +19,7 @@ class Range:
 
 @dataclass(frozen=True, order=True)
 class Reservation:
-    """One address of one machine, which is known by its MAC for IPv4 and by its DUID for IPv6."""
+    """One address of a machine, identified by its MAC for IPv4 and its DUID for IPv6."""
 
     ip: str
     id: str
@@ -51,7 +51,7 @@ class Txt:
 
 @dataclass(frozen=True)
 class Definition:
-    """All of a network that is declared. What others have added to it is not seen here, and stays."""
+    """The declared part of a network, without what others have added, which is kept."""
 
     bridge: str
     forward: str
@@ -61,7 +61,7 @@ class Definition:
     """The host's own, with the prefix: 192.168.126.1/24."""
     forwarders: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """Lines for dnsmasq, for what libvirt has no words."""
+    """Lines for dnsmasq, for options that libvirt does not have."""
     ranges: tuple[Range, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     hosts: tuple[DnsHost, ...] = ()
@@ -81,12 +81,12 @@ class Lease:
 
 @dataclass(frozen=True)
 class Health:
-    """What the host has of a running network, which may be less than libvirt believes."""
+    """The state of a running network on the host, which libvirt may not know."""
 
     bridge: str = "up"
-    """Or down, or gone."""
+    """`up`, `down` or `gone`."""
     missing_addresses: tuple[str, ...] = ()
-    """Or there, and of no use."""
+    """Missing or unusable."""
     dnsmasq: bool = True
     lost_rules: tuple[str, ...] = ()
     """Chains of the packet filter in which libvirt's rules for it are missing."""
@@ -96,7 +96,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Network:
-    """A network on a host: what is written down, what runs, and what a network leaves lying about."""
+    """A network on a host: its definition, its state and its leftovers."""
 
     name: str
     owner: str | None
@@ -105,11 +105,11 @@ class Network:
     """None: it is stopped."""
     autostart: bool = True
     hook: bool = True
-    """Puts running guests back on the bridge and makes its IPv6 address usable, whoever restarts the network."""
+    """Whether the hook is installed that reconnects guests and enables IPv6 after a restart of the network."""
     noted_ports: tuple[str, ...] = ()
-    """They were on the bridge when an interrupted run of ours stopped the network."""
+    """Ports on the bridge when an interrupted run stopped the network."""
     stale_leases: tuple[Lease, ...] = ()
-    """They keep a reservation from its address, or are of subnets that the network is about to leave."""
+    """Leases that block a reservation, or are in subnets that will be removed."""
     health: Health = Health()
 
     @property

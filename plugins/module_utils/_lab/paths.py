@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a lab's installation has its things on the host."""
+"""Paths of a lab's installation on the host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN_OF_CLUSTER = (
     *("terraform*", ".terraform*", "cluster-api", ".clusterapi_output", "log-bundle-*", "serial-log-bundle-*"),
     *("manifests", "openshift", "tls", "auth/kubeconfig", "auth/kubeadmin-password"),
 )
-"""What the installer has in its directory. What else is in it, an administrator has put there, and stays."""
+"""The installer's files in its directory. Other files belong to an administrator and are kept."""
 STAMP = "T".join("[0-9]" * digits for digits in (8, 6))
 KNOWN_OF_BUNDLES = (f"*-{STAMP}Z*.tar.gz", ".*.new")
 KNOWN_OF_INSTALL = (
@@ -28,25 +28,24 @@ KNOWN_OF_INSTALL = (
     *(f"bundles/{name}" for name in KNOWN_OF_BUNDLES),
     *("install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
     *("tmp", "draft", "gather", "power-cycled.json", "claimed.json", ".*.new"),
-    *(".cache", ".config", ".kube", ".local"),  # the installer and oc take it for their home
+    *(".cache", ".config", ".kube", ".local"),  # the installer and oc use it as their home
 )
-"""What there is in a lab's directory. What else is in it is not the collection's, and stays."""
+"""The collection's files in a lab's directory. Other files are kept."""
 KNOWN_OF_BMC = (
     *("config.json", "credentials.json", "hashes.json", "serving", ".*.new"),
     *("state/", "state/.*", "supervisor", "supervisor.pid", "service.log*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )
-"""What the BMC service has in its directory of a lab; the rest is not the service's. Its state is its home, in which
-programs have hidden files."""
+"""The BMC service's files in its directory of a lab. `state` is its home, where programs write hidden files."""
 KNOWN_OF_LAB = ("lab.json", "registered", "rehearsal.html", "rehearsal.json", ".*.new")
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
 KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "jobs")
-"""And in that of its runs."""
+"""In the directory of its runs."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Nearly all that lies here is secret, so the directory is root's alone."""
+    """Most of the files are secret, so only root can read the directory."""
 
     lab: str
 
@@ -56,22 +55,22 @@ class Place:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether anything of the installation is there."""
+        """Whether files of the installation exist."""
         return bool(removal.found(self.directory, KNOWN_OF_INSTALL))
 
     @property
     def assets(self) -> Path:
-        """What the installer is given as its directory."""
+        """The installer's directory."""
         return self.directory / "cluster"
 
     @property
     def config(self) -> Path:
-        """A copy, for the installer consumes the one in its directory."""
+        """A copy, since the installer removes the one in its directory."""
         return self.directory / "install-config.yaml"
 
     @property
     def secrets(self) -> Path:
-        """What else of the operator's is secret, and is not to be told by a log or a bundle."""
+        """Other secrets of the operator, which logs and bundles must not contain."""
         return self.directory / "secrets.json"
 
     @property
@@ -84,7 +83,7 @@ class Place:
 
     @property
     def claimed(self) -> Path:
-        """Notes of the removal where the installer's are gone: which bootstrap VMs were known by their bridges."""
+        """Bootstrap VMs found by their bridges, recorded for a removal without the installer's metadata."""
         return self.directory / "claimed.json"
 
     @property
@@ -97,27 +96,27 @@ class Place:
 
     @property
     def runner(self) -> Path:
-        """The program that runs the installer, whatever becomes of Ansible."""
+        """The program that runs the installer independently of Ansible."""
         return self.directory / "runner.py"
 
     @property
     def lock(self) -> Path:
-        """Held as long as something runs."""
+        """Locked while an installation runs."""
         return self.directory / "lock"
 
     @property
     def run(self) -> Path:
-        """What runs, or ran last, and how it ended."""
+        """The current or last run, with its outcome."""
         return self.directory / "run.json"
 
     @property
     def output(self) -> Path:
-        """What the installer printed."""
+        """The installer's output."""
         return self.directory / "output.log"
 
     @property
     def temporary(self) -> Path:
-        """The installer's directory for temporary files: it leaves secrets there."""
+        """The installer's directory for temporary files, in which it leaves secrets."""
         return self.directory / "tmp"
 
     @property
@@ -126,12 +125,12 @@ class Place:
 
     @property
     def events(self) -> Path:
-        """What there is to tell while it runs, for those who follow."""
+        """The event log of the run."""
         return RUNS / self.lab / "events.jsonl"
 
 
 def place_of(lab: str) -> Place:
-    """The name becomes that of a directory, and the installer's things on the host are known by it."""
+    """The name is used for directories and to recognise the installer's resources."""
     try:
         return Place(cluster_name(lab))
     except ValueError as error:
@@ -139,5 +138,5 @@ def place_of(lab: str) -> Place:
 
 
 POOLS = Path("/var/lib/libvirt/openshift-images")
-"""Where the installer has its own; it cannot be told otherwise."""
+"""Directory of the installer's pools, fixed in the installer."""
 LOGS = Path("/var/log/libvirt/qemu")

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is rehearsed: the parts of the lab model that an installation depends on."""
+"""The parts of the lab model that an installation depends on, as the rehearsal tests them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 PORT = 6180
-"""Where the installer's bootstrap VM serves images over HTTP."""
+"""Port on which the installer's bootstrap VM serves images over HTTP."""
 WAYS_OUT = ("nat", "route", "open")
 
 
 @dataclass(frozen=True)
 class Lab:
-    """As the lab model has it. Dictionaries are the model's own."""
+    """From the lab model. Dictionaries are the model's own."""
 
     name: str
     domain: str
@@ -32,9 +32,9 @@ class Lab:
     tls: bool
     veth_pairs: Sequence[Mapping[str, Any]] = ()
     provisioning: Mapping[str, Any] | None = None
-    """The bootstrap VM's part in the provisioning network."""
+    """The bootstrap VM's settings in the provisioning network."""
     endpoints: Sequence[Mapping[str, Any]] = ()
-    """Where the BMCs listen."""
+    """Addresses and ports of the BMCs."""
     ntp_servers: Sequence[str] = ()
 
     @property
@@ -51,16 +51,16 @@ class Lab:
 
     @property
     def gateways(self) -> list[str]:
-        """The host's addresses in the machine network: name servers and, if there is a way out, routers."""
+        """The host's addresses in the machine network: name servers and, unless isolated, routers."""
         return [address["gateway"] for address in self.machine_network["addresses"]]
 
     @property
     def bootstrap_gateways(self) -> list[str]:
-        """Of the families that the bootstrap VM has: with a static address, those of what it is told."""
+        """Of the bootstrap VM's families, which a static address determines."""
         if self.bootstrap["mode"] != "static":
             return self.gateways
-        told = {":" in ip for ip in self.bootstrap["ips"]}
-        return [gateway for gateway in self.gateways if (":" in gateway) in told]
+        is_v6 = {":" in ip for ip in self.bootstrap["ips"]}
+        return [gateway for gateway in self.gateways if (":" in gateway) in is_v6]
 
     @property
     def bootstrap_families(self) -> list[str]:
@@ -84,11 +84,11 @@ class Lab:
 
     @property
     def bootstrap_domain(self) -> str:
-        """As the installer calls its own, but for the five letters by which it tells its clusters apart."""
+        """Like the name of the installer's own, without its five random letters."""
         return f"{self.name}-rehearsal-bootstrap"
 
     def names(self) -> dict[str, list[str]]:
-        """All names that an installation asks for, with their addresses."""
+        """All names that an installation resolves, with their addresses."""
         found: dict[str, list[str]] = {}
         for host in self.machine_network["dns"]["hosts"]:
             for name in host["names"]:
@@ -101,13 +101,13 @@ class Lab:
         return {host["ip"]: host["names"][0] for host in self.machine_network["dns"]["hosts"]}
 
     def bootstrap_places(self) -> list[tuple[str, str]]:
-        """Between which addresses, both included, the bootstrap VM's are; one pair for each family."""
+        """First and last possible address of the bootstrap VM, one pair per family."""
         if self.bootstrap["mode"] != "pool":
             return [(address, address) for address in self.bootstrap["ips"]]
         return [(pool["start"], pool["end"]) for pool in self._bootstrap_pools()]
 
     def bootstrap_routes(self) -> list[str]:
-        """Classless static routes that come with its pool."""
+        """Classless static routes of its pool."""
         pools = self._bootstrap_pools() if self.bootstrap["mode"] == "pool" else ()
         return [f"{route['to']} via {route['via']}" for pool in pools for route in pool["static_routes"]]
 

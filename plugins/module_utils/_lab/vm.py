@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The VMs of a lab as libvirt has them, or is to have them."""
+"""The VMs of a lab, desired or current in libvirt."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 AUTO = "auto"
-"""Left to us when the VM is made, and as it is from then on."""
+"""Chosen when the VM is made, and kept from then on."""
 POOL_KINDS = ("dir", "fs", "netfs")
 """Storage pools whose volumes are files."""
 
 
 @dataclass(frozen=True)
 class Disk:
-    """How the VM has a volume of its pool; the volume itself is another matter."""
+    """How a volume of the pool is attached to the VM."""
 
     name: str
     format: str
@@ -36,12 +36,12 @@ class Nic:
     bridge: str | None = None
     model: str = "virtio"
     boot_order: int | None = None
-    """Where it begins. From then on the order is the BMC's."""
+    """Initial value. The BMC changes the order later."""
 
 
 @dataclass(frozen=True)
 class Vm:
-    """All of a VM that is declared. What the BMC has changed, and what others have added, is not seen here."""
+    """The declared part of a VM, without what the BMC has changed and others have added."""
 
     uuid: str
     owner: str | None
@@ -49,22 +49,22 @@ class Vm:
     vcpus: int
     memory_mib: int
     firmware: str
-    """As it was declared last; what the BMC has made of it since is not our business."""
+    """As last declared, whatever the BMC has changed since."""
     machine: str = "q35"
     domain_type: str = AUTO
     cpu_mode: str = AUTO
     tpm: bool = False
     console: str | None = None
-    """The file that holds all that the VM says on its serial console."""
+    """The file with the output of the serial console."""
     cdrom: bool = True
     persistent: bool = True
-    """Or else it is gone with its next power-off: somebody has undefined it while it ran."""
+    """False for a VM that was undefined while it ran, and is lost with its next power-off."""
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
 
     @property
     def known_as(self) -> str:
-        """What its disks are marked with."""
+        """The mark on its disks."""
         return f"{self.owner} {self.uuid}"
 
 
@@ -75,7 +75,7 @@ class Volume:
 
     @property
     def half_made(self) -> bool:
-        """qemu-img writes the size last, so what was interrupted has none, and holds nothing."""
+        """qemu-img writes the size last, so an interrupted volume has none and no content."""
         return self.size_bytes == 0
 
     def can_become(self, wanted: Volume) -> bool:
@@ -92,13 +92,13 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Start:
-    """How libvirt has started a VM."""
+    """How libvirt started a VM."""
 
     order: list[str]
-    """Kinds of devices, `disk`, `cdrom` or `interface`: the first boots first."""
+    """Device types, `disk`, `cdrom` or `interface`, in boot order."""
     medium: str
     """The file in its drive."""
     unplugged: list[str]
-    """MAC addresses of cards whose cable is not in."""
+    """MAC addresses of cards with link state down."""
     read_only: list[str]
-    """Disks that it cannot write to."""
+    """Disks that are read-only."""

@@ -60,12 +60,12 @@ def test_garbage_in_proc(examine: Examine, garbage: str) -> None:
     [
         ("", "ok", "does not exist yet"),
         (f"mkdir -p {OWN}/lost+found", "ok", "is empty"),
-        (f"mkdir -p {OWN}/lost+found; touch {OWN}/a {OWN}/.b", "blocker", "holds what is not this lab's: .b, a "),
-        (POOL_OF.format("stranger") + f"mkdir {OWN}; touch {OWN}/a", "blocker", "holds what is not this lab's: a "),
-        (POOL_OF.format("p") + f"mkdir {OWN}; touch {OWN}/a", "ok", "this lab's"),
-        (f"touch {OWN}", "blocker", "is no directory"),
-        (f"mkdir -p {OWN}-elsewhere; ln -s {OWN}-elsewhere {OWN}", "blocker", "is a symbolic link"),
-        (f"ln -s /nowhere {OWN}", "blocker", "is a symbolic link"),
+        (f"mkdir -p {OWN}/lost+found; touch {OWN}/a {OWN}/.b", "blocker", "has files of others: .b, a "),
+        (POOL_OF.format("stranger") + f"mkdir {OWN}; touch {OWN}/a", "blocker", "has files of others: a "),
+        (POOL_OF.format("p") + f"mkdir {OWN}; touch {OWN}/a", "ok", "belongs to this lab"),
+        (f"touch {OWN}", "blocker", "must be a directory"),
+        (f"mkdir -p {OWN}-elsewhere; ln -s {OWN}-elsewhere {OWN}", "blocker", "found a symbolic link"),
+        (f"ln -s /nowhere {OWN}", "blocker", "found a symbolic link"),
     ],
 )
 def test_the_pools_directory(examine: Examine, setup: str, status: str, text: str) -> None:

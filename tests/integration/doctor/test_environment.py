@@ -30,8 +30,8 @@ BOX = "unshare --uts bash -c 'hostname box; exec \"$@\"' --"
             "warning",
             "localhost is not in /etc/hosts; the host's own",
         ),
-        (GOOD_HOSTS + RESOLV.format("127.0.0.53"), "warning", "no one listens on name server 127.0.0.53"),
-        (GOOD_HOSTS + RESOLV.format("::1"), "warning", "no one listens on name server ::1"),
+        (GOOD_HOSTS + RESOLV.format("127.0.0.53"), "warning", "nothing listens on name server 127.0.0.53"),
+        (GOOD_HOSTS + RESOLV.format("::1"), "warning", "nothing listens on name server ::1"),
         (GOOD_HOSTS + RESOLV.format("192.168.126.1"), "warning", "the lab's range"),
         (GOOD_HOSTS + "printf '' | as_file /etc/resolv.conf;", "warning", "names no name server"),
         (
@@ -76,7 +76,7 @@ def test_a_container_leaves_the_clock_to_its_host(examine: Examine, mark: str) -
 def test_security_modules(examine: Examine) -> None:
     enforcing = "mount -t tmpfs tmpfs /sys/fs; mkdir /sys/fs/selinux; echo 1 > /sys/fs/selinux/enforce;"
     elsewhere = {"name": "nometal-demo", "uuid": "p", "path": "/srv/pool"}
-    assert examine(enforcing)["confinement"] == ("ok", "SELinux on, and may stay so ")
+    assert examine(enforcing)["confinement"] == ("ok", "SELinux on, which the lab supports ")
     assert examine(enforcing, storage_pool=elsewhere)["confinement"][0] == "warning"
     assert examine("mount -t tmpfs tmpfs /sys/fs", storage_pool=elsewhere)["confinement"][0] == "ok"
 

@@ -92,9 +92,9 @@ def test_the_guest_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("device", "group", "status", "text"),
     [
-        ("chmod 660 /dev/kvm; chgrp 641 /dev/kvm", 641, "ok", "root:kvm 0660, open to libvirt-qemu"),
-        ("chmod 666 /dev/kvm", 642, "ok", "open to libvirt-qemu"),
-        ("chmod 660 /dev/kvm; chgrp 641 /dev/kvm", 642, "warning", "closed to qemu's user"),
+        ("chmod 660 /dev/kvm; chgrp 641 /dev/kvm", 641, "ok", "root:kvm 0660, accessible to libvirt-qemu"),
+        ("chmod 666 /dev/kvm", 642, "ok", "accessible to libvirt-qemu"),
+        ("chmod 660 /dev/kvm; chgrp 641 /dev/kvm", 642, "warning", "not accessible to qemu's user"),
         ("chmod 600 /dev/kvm", 641, "warning", "root:root 0600"),
     ],
 )

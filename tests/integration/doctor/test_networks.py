@@ -45,8 +45,8 @@ def test_an_empty_host_has_room(examine: Examine) -> None:
         (LAN.format("10.9.0.7/24") + "ip route add 192.168.126.64/26 via 10.9.0.1 table 77", "blocker", "/26 on lan"),
         ("ip route add blackhole 192.168.126.0/24", "blocker", "rejected"),
         (BRIDGE.format("demo-m") + "ip address add 192.168.126.1/24 dev demo-m;" + OWN_NETWORK, "ok", "all free"),
-        (network("theirs", "x", "virbr5", "192.168.126.1"), "blocker", "libvirt network theirs's"),
-        (network("theirs", "x", "virbr5", "192.168.126.1", STOPPED), "warning", "stopped libvirt network theirs's"),
+        (network("theirs", "x", "virbr5", "192.168.126.1"), "blocker", "used by libvirt network theirs"),
+        (network("theirs", "x", "virbr5", "192.168.126.1", STOPPED), "warning", "by stopped libvirt network theirs"),
         ("echo '<network' > /run/libvirt/network/x.xml", "warning", "could not be measured"),
     ],
 )
@@ -60,8 +60,8 @@ def test_subnets(examine: Examine, setup: str, status: str, text: str) -> None:
     ("setup", "status", "text"),
     [
         (LINK.format("baremetal"), "blocker", "baremetal exists and is not a bridge"),
-        (BRIDGE.format("demo-m"), "blocker", "demo-m exists and is no libvirt network's"),
-        (BRIDGE.format("demo-m") + OWN_NETWORK, "ok", "this lab's"),
+        (BRIDGE.format("demo-m"), "blocker", "demo-m exists and belongs to no libvirt network"),
+        (BRIDGE.format("demo-m") + OWN_NETWORK, "ok", "owned by this lab"),
         (BRIDGE.format("baremetal"), "ok", "free"),
         (BRIDGE.format("baremetal") + LINK.format("lan") + "ip link set lan master baremetal", "blocker", "(lan)"),
         (
@@ -69,7 +69,7 @@ def test_subnets(examine: Examine, setup: str, status: str, text: str) -> None:
             "ok",
             "free",
         ),
-        (network("theirs", "x", "baremetal", "10.1.1.1", STOPPED), "blocker", "libvirt network theirs's"),
+        (network("theirs", "x", "baremetal", "10.1.1.1", STOPPED), "blocker", "belongs to libvirt network theirs"),
         (OUR_BRIDGE + UPLINK, "blocker", "baremetal has ports of others (uplink)"),
         (OUR_BRIDGE + LINK.format("lan") + "ip link set lan master baremetal", "warning", "links of others (lan)"),
     ],
@@ -128,7 +128,7 @@ ONLY_V6 = "s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)"
         (listener("::", option=ONLY_V6), "ok", "free"),
         (listener("127.0.0.1"), "ok", "free"),
         (listener(EVERYWHERE, kind="DGRAM"), "ok", "free"),
-        (listener(EVERYWHERE, mark="--unit nometal-bmc@demo"), "ok", "this lab's"),
+        (listener(EVERYWHERE, mark="--unit nometal-bmc@demo"), "ok", "owned by this lab"),
         (listener(EVERYWHERE, mark="--unit nometal-bmc@other"), "blocker", "(pid "),
     ],
 )
@@ -144,7 +144,7 @@ def test_datagram_and_ipv6_ports(examine: Examine) -> None:
         {"address": "fd00:126::1", "port": 8000, "protocol": "tcp"},
     ]
     busy = listener(EVERYWHERE, 623, "DGRAM") + "rm /run/listening;" + listener("::", option=ONLY_V6)
-    assert examine(ports=wanted)["ports"] == ("ok", "2 asked for: free or this lab's ")
+    assert examine(ports=wanted)["ports"] == ("ok", "2 requested: free or owned by this lab ")
     status, text = examine(busy, ports=wanted)["ports"]
     assert status == "blocker"
     assert "192.168.126.1:623/udp by python" in text

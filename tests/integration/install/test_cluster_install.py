@@ -478,8 +478,8 @@ def test_what_cannot_begin_leaves_nothing(host: Host) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"tools": "/nowhere"}, "installer_tools"),
         ({"version": "4.20.4"}, "4.20.4"),
-        ({"pull_secret": "no json"}, "pull secret is no JSON"),
-        ({"lab": "../etc"}, "lab is "),
+        ({"pull_secret": "no json"}, "pull secret must be JSON"),
+        ({"lab": "../etc"}, "lab must be "),
         ({"credentials": "/nowhere"}, "master-0"),
         ({"manifests": {"a/b.yaml": "x"}}, "plain file name"),
     ]

@@ -395,7 +395,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
         "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
         "- demo-7: cpu_mode: is host-passthrough, which needs KVM; maximum is right for domain_type qemu",
         "- demo-8: disks[0].size_bytes: is a huge number; 1048576 to 70368744177664 are right",
-        "- demo-9: nics[0].bridge: is '../x'; an interface name is right: letters, digits, dot, hyphen, underscore",
+        "- demo-9: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '../x')",
         "- demo-9: bmc.adress: is no known key; did you mean address?",
         f"- demo-4, demo-6: uuid: {UUID.format(4)} is there 2 times; once is right",
         f"- demo-1: uuid: is {UUID.format(99)}, and the VM has {UUID.format(1)} and keeps it",
@@ -513,7 +513,7 @@ def test_wrong_names_are_refused_also_where_vms_are_to_go(libvirtd: PrivateLibvi
     make(libvirtd, **arguments(vm(1)))
     gone = refused(libvirtd, {"vm_name": ""}, {"vm_name": "../demo-1"}, owner="../demo", state="absent")
     assert [line.partition(";")[0] for line in gone.splitlines()[1:]] == [
-        "- owner: is '../demo'",
+        "- owner: must be lower case letters, digits and inner hyphens, without a dot (got '../demo')",
         "- vms[0]: vm_name: is ''",
         "- vms[1]: vm_name: is '../demo-1'",
     ]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import compute
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import EXAMINATIONS, Examination
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table import WIDTH, table
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "doctor.md"
@@ -19,9 +19,9 @@ def impossible(_needs: Needs) -> int:
 
 
 def test_a_measurement_that_fails_is_a_warning_that_says_why() -> None:
-    verdict = Examination("x", impossible, compute.judge_cpus).of(Needs(), lambda measure: measure(Needs()))
-    assert verdict.status == "warning"
-    assert verdict.measured == "could not be measured: PermissionError: [Errno 13] Permission denied: '/secret'"
+    finding = Examination("x", impossible, compute.judge_cpus).of(Needs(), lambda measure: measure(Needs()))
+    assert finding.status == "warning"
+    assert finding.measured == "could not be measured: PermissionError: [Errno 13] Permission denied: '/secret'"
 
 
 def test_names_are_unique() -> None:

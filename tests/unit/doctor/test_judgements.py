@@ -173,51 +173,75 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("kvm", dataclasses.replace(NO_DEVICE, cpu_flag="svm"), INSTALL, "blocker", "kvm_amd"),
     ("kvm", NO_QEMU, INSTALL, "warning", "not measured yet"),
     ("kvm", NO_QEMU, PREPARED, "blocker", "qemu is not installed"),
-    ("kvm_access", OPEN, INSTALL_PREPARED, "ok", "open to libvirt-qemu"),
+    ("kvm_access", OPEN, INSTALL_PREPARED, "ok", "accessible to libvirt-qemu"),
     ("kvm_access", kvm.DeviceAccess(False), INSTALL, "ok", "no /dev/kvm"),
     ("kvm_access", dataclasses.replace(OPEN, user="", user_may=False), INSTALL, "ok", "0660"),
     ("kvm_access", CLOSED, INSTALL, "warning", "host_prep sets them"),
     ("kvm_access", dataclasses.replace(CLOSED, user=""), REHEARSAL, "warning", "root:root 0600"),
-    ("kvm_access", CLOSED, PREPARED, "warning", "closed to libvirt-qemu"),
+    ("kvm_access", CLOSED, PREPARED, "warning", "not accessible to libvirt-qemu"),
     ("kvm_access", CLOSED, INSTALL_PREPARED, "blocker", "group kvm and mode 0660"),
     ("cpu", 4, INSTALL, "ok", "16 virtual CPUs on 4 CPUs"),
     ("cpu", 3, INSTALL, "warning", "5.3 to 1"),
     ("cpu", 1, REHEARSAL, "ok", "4.0 to 1"),
     ("memory", compute.Memory(64 * 1024, 62 * 1024, 0), INSTALL, "ok", "55296 MiB needed"),
     ("memory", compute.Memory(64 * 1024, 20 * 1024, 42 * 1024), INSTALL, "ok", "VMs hold 43008 MiB"),
-    ("memory", compute.Memory(64 * 1024, 56 * 1024, 0), INSTALL, "warning", "leaves the host little"),
+    ("memory", compute.Memory(64 * 1024, 56 * 1024, 0), INSTALL, "warning", "Little memory is left for the host"),
     ("memory", compute.Memory(64 * 1024, 50 * 1024, 0), INSTALL, "blocker", "Stop what else runs"),
     ("memory", compute.Memory(4096, 3000, 0), REHEARSAL, "ok", "2048 MiB needed"),
     ("memory", compute.Memory(4096, 1500, 0), REHEARSAL, "warning", "1500 MiB free"),
     ("memory", compute.Memory(1024, 900, 0), REHEARSAL, "blocker", "1024 MiB in all"),
     ("pool_directory", pool_directory(storage.ABSENT), REHEARSAL, "ok", "does not exist yet"),
     ("pool_directory", pool_directory(storage.DIRECTORY, pools=("u-other",)), REHEARSAL, "ok", "is empty"),
-    ("pool_directory", pool_directory(storage.DIRECTORY, NINE, pools=("u-pool",)), REHEARSAL, "ok", "this lab's"),
-    ("pool_directory", pool_directory(storage.LINK, pools=("u-other", "u-pool")), REHEARSAL, "ok", "this lab's"),
-    ("pool_directory", pool_directory(storage.DIRECTORY, NINE), Needs(), "ok", "no pool asked for"),
+    (
+        "pool_directory",
+        pool_directory(storage.DIRECTORY, NINE, pools=("u-pool",)),
+        REHEARSAL,
+        "ok",
+        "belongs to this lab",
+    ),
+    (
+        "pool_directory",
+        pool_directory(storage.LINK, pools=("u-other", "u-pool")),
+        REHEARSAL,
+        "ok",
+        "belongs to this lab",
+    ),
+    ("pool_directory", pool_directory(storage.DIRECTORY, NINE), Needs(), "ok", "no pool requested"),
     (
         "pool_directory",
         pool_directory(storage.DIRECTORY, NINE, pools=("u-other",)),
         PREPARED,
         "blocker",
-        "holds what is not this lab's: 1, 2, 3 and 6 more Empty it, or name another directory in",
+        "has files of others: 1, 2, 3 and 6 more Empty it, or set lab_spec.storage_pool.path to another directory",
     ),
     (
         "pool_directory",
         pool_directory(storage.DIRECTORY, ("mine",)),
         REHEARSAL,
         "blocker",
-        "not this lab's: mine Empty",
+        "has files of others: mine Empty",
     ),
-    ("pool_directory", pool_directory(storage.LINK), REHEARSAL, "blocker", "is a symbolic link Remove it"),
+    (
+        "pool_directory",
+        pool_directory(storage.LINK),
+        REHEARSAL,
+        "blocker",
+        "must be a directory (found a symbolic link) Remove it",
+    ),
     (
         "pool_directory",
         pool_directory(storage.DIRECTORY, leads_to="/etc/labs"),
         REHEARSAL,
         "blocker",
-        "lab_spec.storage_pool.path is /etc/labs, in /etc, which is of the system; one elsewhere is right",
+        "lab_spec.storage_pool.path must be outside /etc, which belongs to the system",
     ),
-    ("pool_directory", pool_directory(storage.OTHER), REHEARSAL, "blocker", "is no directory Remove it"),
+    (
+        "pool_directory",
+        pool_directory(storage.OTHER),
+        REHEARSAL,
+        "blocker",
+        "must be a directory (found a file of another type) Remove it",
+    ),
     ("pool_space", storage_of(500, 500), INSTALL, "ok", "108.0 GiB needed now, 360.0 GiB in full"),
     ("pool_space", storage_of(375, 375, shared=True), INSTALL, "warning", "bootstrap VM"),
     ("pool_space", storage_of(120, 120), INSTALL, "warning", "may outgrow"),
@@ -231,7 +255,7 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("installer_space", storage_of(400, 400, shared=True), INSTALL, "ok", "the pool's file system"),
     ("installer_space", storage_of(400, 5, own=31), INSTALL, "ok", "36.0 GiB free"),
     ("installer_space", storage_of(400, 30), INSTALL, "warning", "35.0 GiB"),
-    ("installer_space", storage_of(400, 10), INSTALL, "blocker", "nowhere else"),
+    ("installer_space", storage_of(400, 10), INSTALL, "blocker", "stores its bootstrap VM there only"),
     ("fsync", storage.SyncLatency("/pool", (0.5,) * 99 + (9.0,)), INSTALL, "ok", "p99 9.00 ms over 100"),
     ("fsync", storage.SyncLatency("/pool", (0.5,) * 98 + (11.0,) * 2), INSTALL, "warning", "less than 10 ms"),
     ("fsync", storage.SyncLatency("/pool", (1600.0,)), REHEARSAL, "warning", "slow-disk profile"),
@@ -257,7 +281,7 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ),
     ("labs", beside(), REHEARSAL, "ok", "no model"),
     ("labs", beside(), WITH_MODEL, "ok", "no other lab"),
-    ("labs", beside(Claim("VM", "other-0", "its node 0", "")), WITH_MODEL, "ok", "keeps clear of other"),
+    ("labs", beside(Claim("VM", "other-0", "its node 0", "")), WITH_MODEL, "ok", "no conflicts with other"),
     (
         "labs",
         beside(Claim("storage pool", "nometal-demo-media", "its disks", "lab_spec.name")),
@@ -281,8 +305,8 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         "by storage pool nometal-old, as /srv/labs",
     ),
     ("labs", beside(pool="/srv/labs/demo/mine"), WITH_MODEL, "blocker", "by storage pool x, as /srv/labs/demo/mine"),
-    ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "this lab's"),
-    ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 asked for"),
+    ("libvirt_names", (LibvirtObject("network", "demo", "u-net"),), REHEARSAL, "ok", "owned by this lab"),
+    ("libvirt_names", (LibvirtObject("network", "default", "x"),), REHEARSAL, "ok", "3 requested"),
     ("libvirt_names", (LibvirtObject("network", "demo", "x"),), REHEARSAL, "blocker", "network demo (x)"),
     ("libvirt_names", (LibvirtObject("domain", "demo-master-0", "x"),), REHEARSAL, "blocker", "demo-master-0"),
     ("libvirt_names", (LibvirtObject("pool", "nometal-demo", "x"),), REHEARSAL, "blocker", "pool nometal-demo"),
@@ -292,12 +316,18 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("subnets", routed(Route(net("192.168.126.0/24"), "eth1")), REHEARSAL, "blocker", "192.168.126.0/24 on eth1"),
     ("subnets", routed(Route(net("192.168.126.64/26"), "tun0", True)), REHEARSAL, "blocker", "on tun0"),
     ("subnets", routed(Route(net("192.168.0.0/16"), "eth1")), REHEARSAL, "blocker", "192.168.0.0/16 on eth1"),
-    ("subnets", routed(Route(net("192.168.0.0/16"), "tun0", True)), REHEARSAL, "warning", "lies in the route"),
+    ("subnets", routed(Route(net("192.168.0.0/16"), "tun0", True)), REHEARSAL, "warning", "is part of the route"),
     ("subnets", routed(Route(net("128.0.0.0/1"), "tun0", True)), REHEARSAL, "ok", "all free"),
     ("subnets", routed(Route(net("192.168.126.9/32"), "lo")), REHEARSAL, "blocker", "192.168.126.9/32 on lo"),
     ("subnets", routed(Route(net("192.168.126.0/24"), "")), REHEARSAL, "blocker", "rejected"),
     ("subnets", routed(Route(net("fd00:126::/48"), "eth1")), REHEARSAL, "blocker", "fd00:126::/48"),
-    ("subnets", routed(networks_=(other("theirs", "192.168.126.0/25"),)), REHEARSAL, "blocker", "network theirs's"),
+    (
+        "subnets",
+        routed(networks_=(other("theirs", "192.168.126.0/25"),)),
+        REHEARSAL,
+        "blocker",
+        "used by libvirt network theirs",
+    ),
     (
         "subnets",
         routed(networks_=(other("theirs", "192.168.126.0/25", active=False),)),
@@ -306,13 +336,13 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         "stopped",
     ),
     ("bridges", bridged(), REHEARSAL, "ok", "demo-m, baremetal: free"),
-    ("bridges", bridged(networks.Link("demo-m", True, ("vnet0",))), REHEARSAL, "ok", "this lab's"),
+    ("bridges", bridged(networks.Link("demo-m", True, ("vnet0",))), REHEARSAL, "ok", "owned by this lab"),
     (
         "bridges",
         bridged(networks.Link("baremetal", True, ("demo-veth", "vnet1"), ("vnet1",), joined=True)),
         REHEARSAL,
         "ok",
-        "this lab's",
+        "owned by this lab",
     ),
     ("bridges", bridged(networks.Link("baremetal", True)), REHEARSAL, "ok", "free"),
     ("bridges", bridged(networks.Link("baremetal", True, ("eth1",))), REHEARSAL, "blocker", "ports of others (eth1)"),
@@ -354,7 +384,7 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         bridged(networks.Link("baremetal", True, ("vnet0",), ("vnet0",), joined=True)),
         REHEARSAL,
         "ok",
-        "this lab's",
+        "owned by this lab",
     ),
     # The topology was veth, and is to be direct; and the other way round.
     (
@@ -362,15 +392,21 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         bridged(networks.Link("demo-m", True, ("demo-veth",), (), True), networks_=()),
         REHEARSAL,
         "ok",
-        "this lab's",
+        "owned by this lab",
     ),
-    ("bridges", bridged(networks.Link("demo-m", True, (), (), True), networks_=()), REHEARSAL, "ok", "this lab's"),
+    (
+        "bridges",
+        bridged(networks.Link("demo-m", True, (), (), True), networks_=()),
+        REHEARSAL,
+        "ok",
+        "owned by this lab",
+    ),
     (
         "bridges",
         bridged(networks.Link("baremetal", True, ("vnet1",)), networks_=(FORMER,)),
         REHEARSAL,
         "ok",
-        "this lab",
+        "owned by this lab",
     ),
     ("subnets", routed(Route(net("192.168.126.0/24"), "baremetal"), networks_=(FORMER,)), REHEARSAL, "ok", "all free"),
     (
@@ -378,31 +414,49 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
         bridged(networks.Link("baremetal", True, ("nmb-b", "vnet1"))),
         REHEARSAL,
         "blocker",
-        "another lab's (nmb-b",
+        "owned by another lab (nmb-b",
     ),
     ("bridges", bridged(networks.Link("baremetal", False)), REHEARSAL, "blocker", "is not a bridge"),
-    ("bridges", bridged(networks.Link("demo-m", True), networks_=()), REHEARSAL, "blocker", "no libvirt network's"),
-    ("bridges", bridged(networks_=(other(bridge="baremetal"),)), REHEARSAL, "blocker", "libvirt network other's"),
-    ("ports", (), REHEARSAL, "ok", "1 asked for"),
+    (
+        "bridges",
+        bridged(networks.Link("demo-m", True), networks_=()),
+        REHEARSAL,
+        "blocker",
+        "belongs to no libvirt network",
+    ),
+    (
+        "bridges",
+        bridged(networks_=(other(bridge="baremetal"),)),
+        REHEARSAL,
+        "blocker",
+        "belongs to libvirt network other",
+    ),
+    ("ports", (), REHEARSAL, "ok", "1 requested"),
     ("ports", listening(), REHEARSAL, "blocker", "192.168.126.1:8000/tcp by web (pid 7)"),
-    ("ports", (Taken(BMC, ()),), REHEARSAL, "blocker", "cannot be seen"),
-    ("ports", listening("0::/system.slice/nometal-bmc@demo.service"), REHEARSAL, "ok", "this lab's"),
-    ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo.conf"), REHEARSAL, "ok", "this lab's"),
-    ("ports", (Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "this lab's"),
+    ("ports", (Taken(BMC, ()),), REHEARSAL, "blocker", "an unknown process"),
+    ("ports", listening("0::/system.slice/nometal-bmc@demo.service"), REHEARSAL, "ok", "owned by this lab"),
+    (
+        "ports",
+        listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo.conf"),
+        REHEARSAL,
+        "ok",
+        "owned by this lab",
+    ),
+    ("ports", (Taken(BMC, FORMER_DNSMASQ, ("baremetal",)),), REHEARSAL, "ok", "owned by this lab"),
     ("ports", (Taken(BMC, FORMER_DNSMASQ),), REHEARSAL, "blocker", "in use"),
     ("ports", listening("dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/demo2.conf"), REHEARSAL, "blocker", "in use"),
     ("packet_filter", firewall.PacketFilter(), REHEARSAL, "ok", "no rules"),
     ("packet_filter", firewall.PacketFilter((ACCEPTING,)), REHEARSAL, "ok", "nothing refuses"),
-    ("packet_filter", firewall.PacketFilter((DROPPING,)), REHEARSAL, "ok", "lets the lab through"),
+    ("packet_filter", firewall.PacketFilter((DROPPING,)), REHEARSAL, "ok", "allows the lab"),
     ("packet_filter", firewall.PacketFilter((OLD,), (LEGACY,)), REHEARSAL, "warning", f"`policy DROP` in {OLD.place}"),
     ("packet_filter", firewall.PacketFilter((), (LEGACY,), (LEGACY,)), REHEARSAL, "warning", "install iptables-legacy"),
-    ("packet_filter", firewall.PacketFilter((EARLY,)), REHEARSAL, "warning", "Packets of the lab are lost there"),
+    ("packet_filter", firewall.PacketFilter((EARLY,)), REHEARSAL, "warning", "Packets of the lab are dropped there"),
     ("firewalld", firewall.Firewalld(False), REHEARSAL, "ok", "does not run"),
     ("firewalld", firewall.Firewalld(True, "public", ("libvirt", "public")), PREPARED, "ok", "zone libvirt"),
     ("firewalld", firewall.Firewalld(True, "public", ("public",)), REHEARSAL, "ok", "comes with the packages"),
     ("firewalld", firewall.Firewalld(True, "public", ("public",)), PREPARED, "warning", "reload firewalld"),
     ("confinement", environment.Confinement(False, False), REHEARSAL, "ok", "neither"),
-    ("confinement", environment.Confinement(True, False), REHEARSAL, "ok", "SELinux on, and may stay so"),
+    ("confinement", environment.Confinement(True, False), REHEARSAL, "ok", "SELinux on, which the lab supports"),
     (
         "confinement",
         environment.Confinement(False, True),
@@ -420,8 +474,8 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("resolver", resolving(hostname="new"), REHEARSAL, "warning", "own name new"),
     ("resolver", resolving(hosts=(("127.0.1.1", "box"),)), REHEARSAL, "warning", "localhost is not"),
     ("resolver", resolving(nameservers=()), REHEARSAL, "warning", "set one in its network configuration"),
-    ("resolver", resolving(nameservers=(), hostname="new"), REHEARSAL, "warning", "Put it right in /etc/hosts"),
-    ("resolver", resolving(dead_nameservers=("127.0.0.53",)), REHEARSAL, "warning", "no one listens"),
+    ("resolver", resolving(nameservers=(), hostname="new"), REHEARSAL, "warning", "Fix /etc/hosts"),
+    ("resolver", resolving(dead_nameservers=("127.0.0.53",)), REHEARSAL, "warning", "nothing listens"),
     ("resolver", resolving(nameservers=("192.168.126.1",)), REHEARSAL, "warning", "the lab's range"),
     ("resolver", resolving(nameservers=("fe80::1%eth0",)), REHEARSAL, "ok", "fe80::1%eth0"),
     (
@@ -436,14 +490,14 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
 
 @pytest.mark.parametrize(("check", "measured", "needs", "status", "text"), CASES)
 def test_judgement(check: str, measured: Any, needs: Needs, status: str, text: str) -> None:
-    verdict = JUDGES[check](measured, needs)
-    assert (verdict.status, text in f"{verdict.measured} {verdict.advice}") == (status, True), verdict
-    assert bool(verdict.advice) == (status != "ok")
+    finding = JUDGES[check](measured, needs)
+    assert (finding.status, text in f"{finding.measured} {finding.advice}") == (status, True), finding
+    assert bool(finding.advice) == (status != "ok")
 
 
 def test_a_missing_name_server_is_no_matter_of_etc_hosts() -> None:
-    verdict = JUDGES["resolver"](resolving(nameservers=()), REHEARSAL)
-    assert "/etc/hosts" not in f"{verdict.measured} {verdict.advice}"
+    finding = JUDGES["resolver"](resolving(nameservers=()), REHEARSAL)
+    assert "/etc/hosts" not in f"{finding.measured} {finding.advice}"
 
 
 @pytest.mark.parametrize("check", JUDGES)
@@ -465,6 +519,6 @@ def test_every_check_is_judged_both_ways(check: str) -> None:
     ],
 )
 def test_a_lab_in_the_way_may_be_this_one_by_its_former_name(check: str, found: Any, named: bool) -> None:
-    verdict = JUDGES[check](found(), REHEARSAL)
-    assert verdict.status == "blocker"
-    assert ("make teardown NAME=old" in verdict.advice) == named
+    finding = JUDGES[check](found(), REHEARSAL)
+    assert finding.status == "blocker"
+    assert ("make teardown NAME=old" in finding.advice) == named

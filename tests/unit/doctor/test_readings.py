@@ -13,7 +13,7 @@ import pytest
 from unit.lab.samples import model_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import (
@@ -108,7 +108,7 @@ class LabsHere:
         (self._root / "etc/storage" / f"{name}.xml").write_text(text)
 
     @staticmethod
-    def judged(model: dict[str, Any]) -> Verdict:
+    def judged(model: dict[str, Any]) -> Finding:
         pool = model["storage_pool"]
         needs = Needs(name=model["name"], model=model, pool=Named(pool["name"], pool["uuid"]), pool_path=pool["path"])
         return labs.judge_labs(labs.measure_labs(needs), needs)
@@ -128,17 +128,17 @@ def test_a_lab_named_like_the_media_of_another_is_refused_in_either_order(
     here: LabsHere, first: str, second: str
 ) -> None:
     here.record(first, model_of(f"name: {first}"))
-    verdict = here.judged(model_of(OTHER % second))
-    assert verdict.status == "blocker"
-    assert "storage pool nometal-demo-media" in verdict.measured
-    assert verdict.advice == f"Change lab_spec.name, or remove lab {first} first."
+    finding = here.judged(model_of(OTHER % second))
+    assert finding.status == "blocker"
+    assert "storage pool nometal-demo-media" in finding.measured
+    assert finding.advice == f"Change lab_spec.name, or remove lab {first} first."
 
 
 def test_labs_that_share_nothing_are_clear_of_each_other_and_a_lab_of_itself(here: LabsHere) -> None:
     here.record("demo", model_of("name: demo"))
     here.record("ha", model_of(OTHER % "ha"))
-    verdict = here.judged(model_of(OTHER % "ha"))
-    assert (verdict.status, verdict.measured) == ("ok", "keeps clear of demo")
+    finding = here.judged(model_of(OTHER % "ha"))
+    assert (finding.status, finding.measured) == ("ok", "no conflicts with demo")
 
 
 def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: Path) -> None:
@@ -147,10 +147,10 @@ def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: P
     here.record("demo", model_of(f"{{name: demo, storage_pool: {{path: {tmp_path}/real}}}}"))
     mine = model_of(OTHER % "ha")
     mine["storage_pool"]["path"] = f"{tmp_path}/link/below/ha"
-    verdict = here.judged(mine)
-    assert verdict.status == "blocker"
+    finding = here.judged(mine)
+    assert finding.status == "blocker"
     assert f"directory {tmp_path}/real/below/ha (its disks) by lab demo, as directory {tmp_path}/real (its disks)" in (
-        verdict.measured
+        finding.measured
     )
 
 
@@ -163,8 +163,8 @@ def test_of_a_lab_without_a_readable_record_its_name_and_its_pool_tell(
     assert "storage pool nometal-demo-media" in here.judged(model_of(OTHER % "demo")).measured
     mine = model_of(OTHER % "ha")
     mine["storage_pool"]["path"] = "/srv/labs/ha"
-    verdict = here.judged(mine)
-    assert "directory /srv/labs/ha (its disks) by storage pool nometal-demo-media, as /srv/labs" in verdict.measured
+    finding = here.judged(mine)
+    assert "directory /srv/labs/ha (its disks) by storage pool nometal-demo-media, as /srv/labs" in finding.measured
 
 
 def test_pools_of_the_lab_and_pools_that_are_no_directories_are_no_matter(here: LabsHere) -> None:

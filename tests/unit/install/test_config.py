@@ -148,51 +148,53 @@ def hosts(*written: tuple[str, int]) -> str:
 
 
 REFUSED = [
-    ("a key that nobody knows", "{speed: fast}", "4.20.3", ["speed: is no key of 4.20; leave it out"]),
+    ("a key that nobody knows", "{speed: fast}", "4.20.3", ["speed: unknown key in release 4.20; remove it"]),
     (
         "a misspelt key",
         "{aditionalTrustBundle: x}",
         "4.20.3",
-        ["aditionalTrustBundle: is no key of 4.20; did you mean additionalTrustBundle?"],
+        ["aditionalTrustBundle: unknown key in release 4.20; did you mean additionalTrustBundle?"],
     ),
     (
         "a key of a later release",
         "{platform: {baremetal: {provisioningNetworkGateway: 172.22.0.1}}}",
         "4.21.3",
-        ["platform.baremetal.provisioningNetworkGateway: is no key of 4.21; 4.22 is the first release that has it"],
+        [
+            "platform.baremetal.provisioningNetworkGateway: not available in release 4.21; the first release with it is 4.22"
+        ],
     ),
     (
         "keys of hosts",
         hosts(("a, nam: 1", 1), ("b, nam: 2", 2), ("c, nam: 3", 3)),
         "4.20.3",
-        [f"platform.baremetal.hosts[{n}].nam: is no key of 4.20; did you mean name?" for n in (0, 1, 2)],
+        [f"platform.baremetal.hosts[{n}].nam: unknown key in release 4.20; did you mean name?" for n in (0, 1, 2)],
     ),
     (
         "another platform",
         "{platform: {none: {}}}",
         "4.20.3",
-        ["platform: has baremetal, none; baremetal alone is right"],
+        ["platform: must be baremetal alone (got 'baremetal, none')"],
     ),
     (
         "no hosts",
         "{platform: {baremetal: {hosts: null}}}",
         "4.20.3",
-        ["platform.baremetal.hosts: is no list of mappings; leave it to the lab, or give such a list"],
+        ["platform.baremetal.hosts: must be a list of mappings, or left to the lab (got nothing)"],
     ),
     (
         "too few hosts",
         hosts(("a", 1)),
         "4.20.3",
-        ["platform.baremetal.hosts: has 1 of the role master for 3 replicas; as many are right"],
+        ["platform.baremetal.hosts: must have 3 of the role master, one for each replica (got 1)"],
     ),
     (
         "hosts that are one",
         hosts(("a", 1), ("a", 1), ("b", 2)),
         "4.20.3",
         [
-            "platform.baremetal.hosts[1].name: is 'a', which hosts[0] has already",
-            "platform.baremetal.hosts[1].bootMACAddress: is '52:54:00:00:00:01', which hosts[0] has already",
-            "platform.baremetal.hosts[1].bmc.address: is 'redfish-virtualmedia://192.0.2.1/1', which hosts[0] has already",
+            "platform.baremetal.hosts[1].name: already used by hosts[0]: choose another (got 'a')",
+            "platform.baremetal.hosts[1].bootMACAddress: already used by hosts[0]: choose another (got '52:54:00:00:00:01')",
+            "platform.baremetal.hosts[1].bmc.address: already used by hosts[0]: choose another (got 'redfish-virtualmedia://192.0.2.1/1')",
         ],
     ),
     (
@@ -200,72 +202,72 @@ REFUSED = [
         "{controlPlane: {replicas: 3}, platform: {baremetal: {hosts: [{name: a, role: boss, bootMode: bios, bootMACAddress: x, bmc: {address: 'ipmi://192.0.2.1'}}]}}}",
         "4.20.3",
         [
-            "platform.baremetal.hosts: has 0 of the role master for 3 replicas; as many are right",
-            "platform.baremetal.hosts[0].role: is 'boss'; master, arbiter, worker are right",
-            "platform.baremetal.hosts[0].bootMACAddress: is 'x'; six pairs of hex digits are right",
-            "platform.baremetal.hosts[0].bootMode: is 'bios'; UEFI, UEFISecureBoot, legacy are right",
-            "platform.baremetal.hosts[0].bmc.address: is one of ipmi, which boots from a provisioning network; redfish-virtualmedia, idrac-virtualmedia, ilo5-virtualmedia are right without one",
+            "platform.baremetal.hosts: must have 3 of the role master, one for each replica (got 0)",
+            "platform.baremetal.hosts[0].role: must be one of master, arbiter, worker (got 'boss')",
+            "platform.baremetal.hosts[0].bootMACAddress: must be six pairs of hex digits (got 'x')",
+            "platform.baremetal.hosts[0].bootMode: must be one of UEFI, UEFISecureBoot, legacy (got 'bios')",
+            "platform.baremetal.hosts[0].bmc.address: must be one of redfish-virtualmedia, idrac-virtualmedia, ilo5-virtualmedia without a provisioning network (got 'ipmi')",
         ],
     ),
     (
         "more replicas than nodes",
         "{compute: [{name: worker, replicas: 2}]}",
         "4.20.3",
-        ["platform.baremetal.hosts: has 0 of the role worker for 2 replicas; as many are right"],
+        ["platform.baremetal.hosts: must have 2 of the role worker, one for each replica (got 0)"],
     ),
     (
         "one control plane node",
         "{controlPlane: {replicas: 1}}",
         "4.20.3",
-        ["controlPlane.replicas: is 1; 3 or more are right, or 2 with an arbiter or with two fencing credentials"],
+        ["controlPlane.replicas: must be 3 or more, or 2 with an arbiter or with two fencing credentials (got 1)"],
     ),
     (
         "a pool without its number, which would be 3",
         "{compute: [{name: worker, hyperthreading: Disabled}]}",
         "4.20.3",
-        ["compute[0].replicas: is empty; a whole number is right"],
+        ["compute[0].replicas: must be a whole number (got nothing)"],
     ),
     (
         "credentials of strangers",
         "{controlPlane: {fencing: {credentials: [{hostname: a, address: x}, {hostname: control-plane-1}, {}]}}}",
         "4.20.3",
         [
-            "featureSet: is empty beside fencing, a technology preview in 4.20; TechPreviewNoUpgrade or CustomNoUpgrade is right",
-            "controlPlane.fencing.credentials: has 3; 2 are right, one for each control plane node",
-            "controlPlane.fencing.credentials[0].hostname: is 'a'; a control plane host is right",
-            "controlPlane.fencing.credentials[1].address: is empty; the address of its BMC is right",
-            "controlPlane.fencing.credentials[2].hostname: is empty; a control plane host is right",
-            "controlPlane.fencing.credentials[2].address: is empty; the address of its BMC is right",
+            "featureSet: must be TechPreviewNoUpgrade or CustomNoUpgrade with fencing, a technology preview in release 4.20 (got nothing)",
+            "controlPlane.fencing.credentials: must have 2 items, one for each control plane node (got 3)",
+            "controlPlane.fencing.credentials[0].hostname: must be a control plane host (got 'a')",
+            "controlPlane.fencing.credentials[1].address: must be the address of its BMC (got nothing)",
+            "controlPlane.fencing.credentials[2].hostname: must be a control plane host (got nothing)",
+            "controlPlane.fencing.credentials[2].address: must be the address of its BMC (got nothing)",
         ],
     ),
     (
         "a VIP elsewhere",
         "{platform: {baremetal: {apiVIPs: [192.0.2.5]}}}",
         "4.20.3",
-        ["platform.baremetal.apiVIPs: has '192.0.2.5'; an address in the machine network is right"],
+        ["platform.baremetal.apiVIPs: must be an address in the machine network (got '192.0.2.5')"],
     ),
     (
         "VIPs that are one",
         "{platform: {baremetal: {apiVIPs: [192.168.126.6]}}}",
         "4.20.3",
         [
-            "platform.baremetal.ingressVIPs: has '192.168.126.6', which is a VIP of the API already; another one is right",
-            "platform.baremetal.apiVIPs: is '192.168.126.6', and the lab has 192.168.126.5; lab_spec.machine_network.vips.api is the place for it",
+            "platform.baremetal.ingressVIPs: already used by the API: choose another (got '192.168.126.6')",
+            "platform.baremetal.apiVIPs: must be 192.168.126.5, as lab_spec.machine_network.vips.api gives it (got '192.168.126.6')",
         ],
     ),
     (
         "no VIP: DNS would be asked",
         "{platform: {baremetal: {apiVIPs: null}}}",
         "4.20.3",
-        ["platform.baremetal.apiVIP: names no address; one in the machine network is right, or one of each IP version"],
+        ["platform.baremetal.apiVIP: missing; must be an address in the machine network, or one of each IP version"],
     ),
     (
         "two VIPs of one version",
         "{platform: {baremetal: {apiVIPs: [192.168.126.5, 192.168.126.7], ingressVIPs: [192.168.126.6, 192.168.126.8]}}}",
         "4.20.3",
         [
-            f"platform.baremetal.{name}VIPs: has two addresses of one IP version; one of each is right"
-            for name in ("api", "ingress")
+            f"platform.baremetal.{name}VIPs: must be one address of each IP version (got '192.168.126.{one}, 192.168.126.{two}')"
+            for name, one, two in (("api", 5, 7), ("ingress", 6, 8))
         ],
     ),
     (
@@ -273,8 +275,8 @@ REFUSED = [
         "{platform: {baremetal: {bootstrapExternalStaticIP: 192.168.126.9}}}",
         "4.20.3",
         [
-            "platform.baremetal.bootstrapExternalStaticGateway: is missing beside bootstrapExternalStaticIP; they go together",
-            "platform.baremetal.bootstrapExternalStaticDNS: is missing beside bootstrapExternalStaticIP; they go together",
+            "platform.baremetal.bootstrapExternalStaticGateway: missing; required with bootstrapExternalStaticIP",
+            "platform.baremetal.bootstrapExternalStaticDNS: missing; required with bootstrapExternalStaticIP",
         ],
     ),
     (
@@ -282,66 +284,64 @@ REFUSED = [
         "{platform: {baremetal: {bootstrapExternalStaticIP: 192.168.126.5, bootstrapExternalStaticGateway: 192.0.2.1, bootstrapExternalStaticDNS: dns}}}",
         "4.20.3",
         [
-            "platform.baremetal.bootstrapExternalStaticGateway: is 192.0.2.1; an address in the machine network is right",
-            "platform.baremetal.bootstrapExternalStaticDNS: is 'dns'; an address is right",
-            "platform.baremetal.bootstrapExternalStaticIP: is '192.168.126.5', which is a VIP or the gateway; another one is right",
+            "platform.baremetal.bootstrapExternalStaticGateway: must be an address in the machine network (got '192.0.2.1')",
+            "platform.baremetal.bootstrapExternalStaticDNS: must be an address (got 'dns')",
+            "platform.baremetal.bootstrapExternalStaticIP: already used by a VIP or the gateway: choose another (got '192.168.126.5')",
         ],
     ),
     (
         "a MAC that a host has",
         "{platform: {baremetal: {externalMACAddress: '52:54:00:2C:A0:17'}}}",
         "4.20.3",
-        ["platform.baremetal.externalMACAddress: is 52:54:00:2c:a0:17, which a host has already; another one is right"],
+        ["platform.baremetal.externalMACAddress: already used by a host: choose another (got '52:54:00:2c:a0:17')"],
     ),
     (
         "networks that overlap",
         "{networking: {clusterNetwork: [{cidr: 172.30.0.0/15, hostPrefix: 23}]}}",
         "4.20.3",
-        [
-            "networking.serviceNetwork: has 172.30.0.0/16, which overlaps 172.30.0.0/15 of clusterNetwork; networks apart are right"
-        ],
+        ["networking.serviceNetwork: must not overlap 172.30.0.0/15 of clusterNetwork (got 172.30.0.0/16)"],
     ),
     (
         "a host prefix that does not fit",
         "{networking: {clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 12}]}}",
         "4.20.3",
-        ["networking.clusterNetwork[0].hostPrefix: is 12; 14 to 32 are right"],
+        ["networking.clusterNetwork[0].hostPrefix: must be 14 to 32 (got 12)"],
     ),
     (
         "a key of networking that nobody knows",
         "{networking: {networkTyp: OVNKubernetes}}",
         "4.20.3",
-        ["networking.networkTyp: is no key of 4.20; did you mean networkType?"],
+        ["networking.networkTyp: unknown key in release 4.20; did you mean networkType?"],
     ),
     (
         "networks of other versions",
         "{networking: {serviceNetwork: ['fd02::/112']}}",
         "4.20.3",
-        ["networking.serviceNetwork: has not the IP versions of machineNetwork; one network of each is right"],
+        ["networking.serviceNetwork: must have one network of each IP version of machineNetwork"],
     ),
     (
         "no networks",
         "{networking: {clusterNetwork: [10.128.0.0], machineNetwork: ['']}}",
         "4.20.3",
         [
-            "networking.machineNetwork: is no list of networks; one network of each IP version is right",
-            "platform.baremetal.apiVIPs: has '192.168.126.5'; an address in the machine network is right",
-            "platform.baremetal.ingressVIPs: has '192.168.126.6'; an address in the machine network is right",
+            "networking.machineNetwork: must be a list of networks, one of each IP version",
+            "platform.baremetal.apiVIPs: must be an address in the machine network (got '192.168.126.5')",
+            "platform.baremetal.ingressVIPs: must be an address in the machine network (got '192.168.126.6')",
         ],
     ),
     (
         "another name",
         "{metadata: {name: a.b}}",
         "4.20.3",
-        ["metadata.name: is 'a.b'; at most 54 characters, with no dot, are right"],
+        ["metadata.name: must be a name of at most 54 characters, without a dot (got 'a.b')"],
     ),
     (
         "another cluster",
         "{metadata: {name: other}, baseDomain: example.test}",
         "4.20.3",
         [
-            "metadata.name: is 'other', and the lab has ha; lab_spec.name is the place for it",
-            "baseDomain: is 'example.test', and the lab has lab.example.test; lab_spec.base_domain is the place for it",
+            "metadata.name: must be ha, as lab_spec.name gives it (got 'other')",
+            "baseDomain: must be lab.example.test, as lab_spec.base_domain gives it (got 'example.test')",
         ],
     ),
     (
@@ -349,10 +349,10 @@ REFUSED = [
         "{networking: {machineNetwork: [{cidr: 192.168.0.0/16}]}, platform: {baremetal: {externalBridge: br0, apiVIPs: [192.168.126.7], provisioningNetwork: Managed}}}",
         "4.20.3",
         [
-            "platform.baremetal.externalBridge: is 'br0', and the lab has baremetal; lab_spec.machine_network.bridge is the place for it",
-            "platform.baremetal.provisioningNetwork: is 'Managed', and the lab has Disabled; lab_spec.provisioning_network is the place for it",
-            "networking.machineNetwork: is '192.168.0.0/16', and the lab has 192.168.126.0/24; lab_spec.machine_network.cidr is the place for it",
-            "platform.baremetal.apiVIPs: is '192.168.126.7', and the lab has 192.168.126.5; lab_spec.machine_network.vips.api is the place for it",
+            "platform.baremetal.externalBridge: must be baremetal, as lab_spec.machine_network.bridge gives it (got 'br0')",
+            "platform.baremetal.provisioningNetwork: must be Disabled, as lab_spec.provisioning_network gives it (got 'Managed')",
+            "networking.machineNetwork: must be 192.168.126.0/24, as lab_spec.machine_network.cidr gives it (got '192.168.0.0/16')",
+            "platform.baremetal.apiVIPs: must be 192.168.126.5, as lab_spec.machine_network.vips.api gives it (got '192.168.126.7')",
         ],
     ),
     (
@@ -360,7 +360,7 @@ REFUSED = [
         "{platform: {baremetal: {externalBridge: null}}}",
         "4.20.3",
         [
-            "platform.baremetal.externalBridge: is empty, and the lab has baremetal; lab_spec.machine_network.bridge is the place for it"
+            "platform.baremetal.externalBridge: must be baremetal, as lab_spec.machine_network.bridge gives it (got nothing)"
         ],
     ),
     (
@@ -368,22 +368,22 @@ REFUSED = [
         hosts(("a", 1), ("control-plane-1", 2), ("control-plane-2", 3)),
         "4.20.3",
         [
-            "platform.baremetal.hosts: has control-plane-0, control-plane-1, control-plane-2, a: not as the lab's nodes in name, role, bootMACAddress and bmc.address; lab_spec.nodes is the place for it"
+            "platform.baremetal.hosts: must be as lab_spec.nodes gives the hosts in name, role, bootMACAddress and bmc.address (got 'control-plane-0, control-plane-1, control-plane-2, a')"
         ],
     ),
     (
         "a list for a mapping",
         "{networking: []}",
         "4.20.3",
-        ["networking: is no mapping; leave it to the lab, or give a mapping"],
+        ["networking: must be a mapping, or left to the lab (got a list)"],
     ),
     (
         "a provisioning network in the machine network",
         "{platform: {baremetal: {provisioningNetwork: Managed, provisioningNetworkCIDR: 192.168.126.0/25, bootstrapProvisioningIP: 10.0.0.1}}}",
         "4.20.3",
         [
-            "platform.baremetal.provisioningNetworkCIDR: is 192.168.126.0/25, which overlaps the machine network 192.168.126.0/24; a network apart is right",
-            "platform.baremetal.bootstrapProvisioningIP: is '10.0.0.1'; an address in 192.168.126.0/25 is right",
+            "platform.baremetal.provisioningNetworkCIDR: must not overlap the machine network 192.168.126.0/24 (got 192.168.126.0/25)",
+            "platform.baremetal.bootstrapProvisioningIP: must be an address in 192.168.126.0/25 (got '10.0.0.1')",
         ],
     ),
 ]
@@ -402,9 +402,14 @@ def test_refuses_what_merging_breaks(config: str, version: str, expected: list[s
 
 
 def test_refuses_what_the_release_given_beside_the_lab_does_not_know() -> None:
-    with pytest.raises(InstallConfigError, match=r"bootstrapExternalStaticIP: is no key of 4.10; 4.11 is the first"):
+    with pytest.raises(
+        InstallConfigError,
+        match=r"bootstrapExternalStaticIP: not available in release 4.10; the first release with it is 4.11",
+    ):
         install_config(lab_of(STATIC, "4.20.3"), "4.10.3")
-    with pytest.raises(InstallConfigError, match=r"arbiter: is no key of 4.19; 4.20 is the first"):
+    with pytest.raises(
+        InstallConfigError, match=r"arbiter: not available in release 4.19; the first release with it is 4.20"
+    ):
         install_config(lab_of("nodes: {control_plane: {count: 2}, arbiters: {count: 1}}"), "4.19.3")
 
 
@@ -414,9 +419,12 @@ TEXTS = [
         {"bmc_ca": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"},
         "The CA of the BMC service cannot be read",
     ),
-    ({"trust_bundle": CERTIFICATE + PRIVATE_KEY}, "The trust bundle holds a private key, which would go to every node"),
+    (
+        {"trust_bundle": CERTIFICATE + PRIVATE_KEY},
+        "The trust bundle contains a private key, which would be copied to every node",
+    ),
     ({"ssh_key": PRIVATE_KEY}, "lab_spec.install.ssh_key_file names a file with a private key"),
-    ({"ssh_key": "hidden-word"}, "lab_spec.install.ssh_key_file names a file with something else than public keys"),
+    ({"ssh_key": "hidden-word"}, "lab_spec.install.ssh_key_file must name a file with public keys only"),
 ]
 
 
@@ -429,17 +437,15 @@ def test_refuses_texts_that_are_not_what_they_should_be(given: dict[str, str], e
 
 @pytest.mark.parametrize("text", ["install: {fips: true}", "install: {config: {fips: true}}"])
 def test_a_key_that_fips_has_not(text: str) -> None:
-    with pytest.raises(
-        OperatorError, match="names a key of a kind that FIPS does not have: one of RSA or ECDSA is right"
-    ):
+    with pytest.raises(OperatorError, match="names a key of a type that FIPS does not allow: use RSA or ECDSA"):
         config_of(text, ssh_key=SSH_KEY)
     assert config_of(text, ssh_key="ssh-rsa AAAA me\n# more\necdsa-sha2-nistp256 AAAA you\n")["sshKey"].count("\n") == 1
 
 
 def test_a_lab_without_a_release() -> None:
-    with pytest.raises(OperatorError, match="names no release"):
+    with pytest.raises(OperatorError, match="has no release"):
         install_config(lab_model({"name": "ha"}))
-    with pytest.raises(OperatorError, match=r"The version is 'newest': 4.9 or later is right"):
+    with pytest.raises(OperatorError, match=r"version must be 4.9 or later, such as stable-4.20 \(got 'newest'\)"):
         install_config(lab_model({"name": "ha"}), "newest")
 
 
@@ -448,7 +454,7 @@ def test_the_filter_takes_what_ansible_hands_over() -> None:
     assert install_config_filter(wrapped(lab), version=wrapped("4.20.3"), ssh_key=wrapped(SSH_KEY)) == install_config(
         lab, ssh_key=SSH_KEY
     )
-    with pytest.raises(AnsibleFilterError, match=r"^The version is 'x'"):
+    with pytest.raises(AnsibleFilterError, match=r"^version must be .*\(got 'x'\)"):
         install_config_filter(lab, "x")
 
 

@@ -44,5 +44,5 @@ def test_what_they_say() -> None:
 
 def test_the_version_given_beside_the_lab_counts() -> None:
     assert list(install_manifests(lab_of(""), slow_disk=True, version="4.15.1")) == [INGRESS]
-    with pytest.raises(AnsibleFilterError, match="names no release"):
+    with pytest.raises(AnsibleFilterError, match="has no release"):
         install_manifests(lab_model({"name": "ha"}))

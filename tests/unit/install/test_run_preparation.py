@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import installer_errors as mistakes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import (
+    installer_errors,
     manifest_files,
     media_tls,
     no_proxy,
@@ -61,14 +61,14 @@ def test_what_is_plain_is_written_plainly() -> None:
 
 
 def test_broken_yaml_is_told_without_its_text() -> None:
-    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml is no YAML in line 2: ") as told:
+    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml must be valid YAML: .* in line 2\.$") as told:
         yaml_text.documents_in(f"kind: Secret\n\t{PASSWORD}: [", "Manifest a.yaml")
     assert PASSWORD not in str(told.value)
 
 
 @pytest.mark.parametrize("text", [f"a: *{PASSWORD}", f"a: !{PASSWORD} b", f"a: !{PASSWORD}!x b"])
 def test_what_broken_yaml_is_about_is_not_quoted(text: str) -> None:
-    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml is no YAML in line 1: ") as told:
+    with pytest.raises(OperatorError, match=r"^Manifest a\.yaml must be valid YAML: .* in line 1\.$") as told:
         yaml_text.documents_in(text, "Manifest a.yaml")
     assert PASSWORD not in str(told.value)
 
@@ -123,10 +123,10 @@ def test_manifests_are_put_beside_the_installers_or_in_place_of_them(assets: Pat
         ("a/b.yaml", PROVISIONING, "plain file name"),
         (".hidden.yaml", PROVISIONING, "plain file name"),
         ("a.txt", PROVISIONING, "plain file name"),
-        ("a.yaml", "", "is empty"),
+        ("a.yaml", "", "must not be empty"),
         ("a.yaml", "just text", "an apiVersion and a kind"),
         ("a.yaml", [{"kind": "ConfigMap"}], "an apiVersion and a kind"),
-        ("a.yaml", "a: [", "is no YAML"),
+        ("a.yaml", "a: [", "must be valid YAML"),
     ],
 )
 def test_manifests_that_cannot_be_meant_are_refused(name: str, content: Any, words: str) -> None:
@@ -141,13 +141,13 @@ def test_each_mistake_is_a_line_of_its_own() -> None:
     missing = "platform.baremetal.hosts[1].bmc.address: Required value: missing Address"
     message = f"{WHERE}[{mistaken}, {missing}, metadata.name: Forbidden: a, b]"
     said = f"level=info msg=Consuming\nlevel=error msg={json.dumps(message)}\n"
-    assert mistakes.told(said, []) == [mistaken, missing, "metadata.name: Forbidden: a, b"]
-    assert mistakes.told(f"level=fatal msg={json.dumps(WHERE + mistaken)}", []) == [mistaken]
+    assert installer_errors.errors_in(said, []) == [mistaken, missing, "metadata.name: Forbidden: a, b"]
+    assert installer_errors.errors_in(f"level=fatal msg={json.dumps(WHERE + mistaken)}", []) == [mistaken]
 
 
 def test_what_is_no_list_of_mistakes_is_told_as_it_is() -> None:
-    assert mistakes.told("level=fatal msg=open: no space left", []) == ["open: no space left"]
-    assert mistakes.told("panic: out of\nluck\n", []) == ["panic: out of", "luck"]
+    assert installer_errors.errors_in("level=fatal msg=open: no space left", []) == ["open: no space left"]
+    assert installer_errors.errors_in("panic: out of\nluck\n", []) == ["panic: out of", "luck"]
 
 
 def test_what_mistakes_quote_is_not_told() -> None:
@@ -158,7 +158,7 @@ def test_what_mistakes_quote_is_not_told() -> None:
         f"platform.baremetal.hosts[0]: Invalid value: {json.dumps(json.dumps(FULL))}: strange, "
         "platform.baremetal.hosts[1].bmc.password: Required value: missing Password]"
     )
-    found = mistakes.told(f"level=error msg={json.dumps(WHERE + message)}", secrets)
+    found = installer_errors.errors_in(f"level=error msg={json.dumps(WHERE + message)}", secrets)
     assert len(found) == 4
     assert found[3].endswith(".bmc.password: Required value: missing Password")
     assert not [secret for secret in secrets if secret in "\n".join(found)]

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError, Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 TREE = Path(__file__).resolve().parents[3]
@@ -26,12 +27,16 @@ def model_of(text: str) -> dict[str, Any]:
     return lab_model(spec_of(text))
 
 
-def errors_of(lab_spec: object) -> list[str]:
+def problems_of(lab_spec: object, hypervisors: Sequence[str] = ()) -> list[Problem]:
     try:
-        lab_model(lab_spec)
+        lab_model(lab_spec, hypervisors)
     except LabSpecError as error:
-        return [str(problem) for problem in error.problems]
+        return error.problems
     return []
+
+
+def errors_of(lab_spec: object) -> list[str]:
+    return [str(problem) for problem in problems_of(lab_spec)]
 
 
 def shipped(inventory: str) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from lab_reference import EXAMPLE
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import OneOrTwo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import (
-    Kind,
     ListOf,
     MapOf,
     Section,
     Text,
+    ValueType,
     keys_of,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LAB_SPEC
@@ -92,30 +92,33 @@ SAMPLES: dict[str, Any] = {
 }
 
 
-def written(kind: Kind) -> st.SearchStrategy[Any]:
-    """Values that a kind may well accept: so the rules behind it are reached, in combinations nobody thought of."""
-    if isinstance(kind, Section):
-        keys = {key.name: st.one_of(written(key.kind), st.none()) for key in keys_of(kind.declared)}
+def written(value_type: ValueType) -> st.SearchStrategy[Any]:
+    """Values that a type may accept, so that the rules behind it are reached in unusual combinations."""
+    if isinstance(value_type, Section):
+        keys = {key.name: st.one_of(written(key.value_type), st.none()) for key in keys_of(value_type.declared)}
         return st.fixed_dictionaries({}, optional=keys)
-    if isinstance(kind, ListOf):
-        return st.lists(written(kind.item), max_size=3)
-    if isinstance(kind, MapOf):
-        return st.dictionaries(written(kind.name), written(kind.item), max_size=3)
-    return _written_scalar(kind)
+    if isinstance(value_type, ListOf):
+        return st.lists(written(value_type.item), max_size=3)
+    if isinstance(value_type, MapOf):
+        return st.dictionaries(written(value_type.name), written(value_type.item), max_size=3)
+    return _written_scalar(value_type)
 
 
-def _written_scalar(kind: Kind) -> st.SearchStrategy[Any]:
-    if isinstance(kind, Choice):
-        return st.sampled_from(kind.options)
-    if isinstance(kind, Whole):
-        return st.one_of(st.integers(kind.low, min(kind.high, kind.low + 6)), st.sampled_from([kind.high, 8000, 1500]))
-    if isinstance(kind, YesNo):
+def _written_scalar(value_type: ValueType) -> st.SearchStrategy[Any]:
+    if isinstance(value_type, Choice):
+        return st.sampled_from(value_type.options)
+    if isinstance(value_type, Whole):
+        return st.one_of(
+            st.integers(value_type.low, min(value_type.high, value_type.low + 6)),
+            st.sampled_from([value_type.high, 8000, 1500]),
+        )
+    if isinstance(value_type, YesNo):
         return st.booleans()
-    if isinstance(kind, OneOrTwo):
+    if isinstance(value_type, OneOrTwo):
         single = st.sampled_from(SAMPLES["address"])
         return st.one_of(single, st.lists(single, max_size=3))
-    if isinstance(kind, Text):
-        return st.sampled_from([*SAMPLES.get(kind.label, []), kind.example])
+    if isinstance(value_type, Text):
+        return st.sampled_from([*SAMPLES.get(value_type.label, []), value_type.example])
     return st.dictionaries(st.text(max_size=4), st.integers(), max_size=2)
 
 

@@ -59,63 +59,71 @@ def test_hints_that_a_disk_matches(disks: str, hints: str) -> None:
         (
             SCSI,
             "{deviceName: /dev/nvme0n1}",
-            ["deviceName: is /dev/nvme0n1, which no disk has; this node has /dev/sda"],
+            ["deviceName: must be that of a disk of this node, /dev/sda (got '/dev/nvme0n1')"],
         ),
-        (SCSI, "{deviceName: /dev/vda}", ["deviceName: is /dev/vda, which no disk has; this node has /dev/sda"]),
+        (
+            SCSI,
+            "{deviceName: /dev/vda}",
+            ["deviceName: must be that of a disk of this node, /dev/sda (got '/dev/vda')"],
+        ),
         (
             TWO_SCSI,
             "{deviceName: /dev/sdq}",
-            ["deviceName: is /dev/sdq, which no disk has; this node has /dev/sda, /dev/sdb"],
+            ["deviceName: must be that of a disk of this node, /dev/sda, /dev/sdb (got '/dev/sdq')"],
         ),
-        (SCSI, "{deviceName: /dev/sda1}", ["deviceName: is /dev/sda1, which no disk has; this node has /dev/sda"]),
+        (
+            SCSI,
+            "{deviceName: /dev/sda1}",
+            ["deviceName: must be that of a disk of this node, /dev/sda (got '/dev/sda1')"],
+        ),
         (
             SCSI,
             "{hctl: '9:9:9:9'}",
-            ["hctl: is 9:9:9:9, which no disk has; this node has N:0:0:0, where Linux chooses N"],
+            ["hctl: must be that of a disk of this node, N:0:0:0, where Linux chooses N (got '9:9:9:9')"],
         ),
         (
             TWO_SCSI,
             "{hctl: '0:0:0:2'}",
-            ["hctl: is 0:0:0:2, which no disk has; this node has N:0:0:0, N:0:0:1, where Linux chooses N"],
+            ["hctl: must be that of a disk of this node, N:0:0:0, N:0:0:1, where Linux chooses N (got '0:0:0:2')"],
         ),
         (
             SATA,
             "{hctl: '0:0:0:1'}",
-            ["hctl: is 0:0:0:1, which no disk has; this node has N:0:0:0, where Linux chooses N"],
+            ["hctl: must be that of a disk of this node, N:0:0:0, where Linux chooses N (got '0:0:0:1')"],
         ),
-        (VIRTIO, "{hctl: '0:0:0:0'}", ["hctl: is 0:0:0:0, which no disk has; the disks of this node have none"]),
+        (VIRTIO, "{hctl: '0:0:0:0'}", ["hctl: must be left out: the disks of this node have none (got '0:0:0:0')"]),
         (
             SCSI,
             "{wwn: '0x5000c500a1b2c3d4'}",
-            ["wwn: is 0x5000c500a1b2c3d4, which no disk has; the disks of this node have none"],
+            ["wwn: must be left out: the disks of this node have none (got '0x5000c500a1b2c3d4')"],
         ),
         (
             NVME,
             "{wwn: '0x5000c500a1b2c3d4'}",
-            [f"wwn: is 0x5000c500a1b2c3d4, which no disk has; this node has {NVME_WWN}"],
+            [f"wwn: must be that of a disk of this node, {NVME_WWN} (got '0x5000c500a1b2c3d4')"],
         ),
         (
             SCSI,
             "{vendor: ATA, model: SAMSUNG}",
             [
-                "model: is SAMSUNG, which no disk has; this node has QEMU HARDDISK",
-                "vendor: is ATA, which no disk has; this node has QEMU",
+                "model: must be that of a disk of this node, QEMU HARDDISK (got 'SAMSUNG')",
+                "vendor: must be that of a disk of this node, QEMU (got 'ATA')",
             ],
         ),
-        (VIRTIO, "{model: QEMU}", ["model: is QEMU, which no disk has; the disks of this node have none"]),
+        (VIRTIO, "{model: QEMU}", ["model: must be left out: the disks of this node have none (got 'QEMU')"]),
         (
             MIXED,
             "{model: SAMSUNG}",
-            ["model: is SAMSUNG, which no disk has; this node has QEMU NVMe Ctrl, QEMU HARDDISK"],
+            ["model: must be that of a disk of this node, QEMU NVMe Ctrl, QEMU HARDDISK (got 'SAMSUNG')"],
         ),
-        (SCSI, "{rotational: true}", ["rotational: is true, which no disk has; this node has false"]),
-        (VIRTIO, "{rotational: false}", ["rotational: is false, which no disk has; this node has true"]),
-        (SCSI, "{serialNumber: two}", ["serialNumber: is two, which no disk has; this node has one"]),
+        (SCSI, "{rotational: true}", ["rotational: must be that of a disk of this node, false (got true)"]),
+        (VIRTIO, "{rotational: false}", ["rotational: must be that of a disk of this node, true (got false)"]),
+        (SCSI, "{serialNumber: two}", ["serialNumber: must be that of a disk of this node, one (got 'two')"]),
         # Ironic's gigabyte has 1024**3 bytes.
         (
             SCSI,
             "{minSizeGigabytes: 21}",
-            ["minSizeGigabytes: is 21, and the largest disk has 20; that or less is right"],
+            ["minSizeGigabytes: must be at most 20, the size of the largest disk (got 21)"],
         ),
     ],
 )
@@ -125,12 +133,10 @@ def test_hints_that_no_disk_matches(disks: str, hints: str, expected: list[str])
 
 def test_hints_that_only_different_disks_match() -> None:
     found = errors_of(spec_of(written(TWO_SCSI, "{serialNumber: one, minSizeGigabytes: 40}")))
-    right = "one disk must have them all"
-    assert found == [f"{PATH}: has serialNumber and minSizeGigabytes, which different disks have; {right}"]
+    different = "different disks match serialNumber and minSizeGigabytes"
+    assert found == [f"{PATH}: one disk must match all hints: {different}"]
 
 
 def test_hints_are_not_judged_by_disks_that_cannot_be_read() -> None:
     found = errors_of(spec_of(written("[{size: 20, serial: mine}]", "{serialNumber: mine}")))
-    assert found == [
-        "lab_spec.nodes.overrides.control-plane-0.disks[0].size: is 20, a number; a size is right, such as 16GiB"
-    ]
+    assert found == ["lab_spec.nodes.overrides.control-plane-0.disks[0].size: must be a size, such as 16GiB (got 20)"]

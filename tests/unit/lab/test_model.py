@@ -299,8 +299,8 @@ def test_the_inventory_names_the_hypervisors_where_the_specification_does_not() 
 def test_inventory_and_specification_must_name_the_same_hypervisors() -> None:
     with pytest.raises(LabSpecError) as caught:
         lab_model({"name": "ha", "hypervisors": ["one", "two"]}, ["one", "three"])
-    right = "the inventory's group hypervisors has one, three; leave the key out, or name these"
-    assert str(caught.value).splitlines()[1:] == [f"- lab_spec.hypervisors: is one, two, and {right}"]
+    right = "left out, or the hosts of the inventory's group hypervisors, one, three"
+    assert str(caught.value).splitlines()[1:] == [f"- lab_spec.hypervisors: must be {right} (got 'one, two')"]
 
 
 def test_totals_by_hypervisor() -> None:

@@ -205,12 +205,12 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
         ({"vm_name": "../one"}, ["vms[0]: vm_name: is '../one'; up to 200 letters"]),
         ({"vm_name": "x" * 201}, ["vms[0]: vm_name: is 'xxx"]),
         ({"vm_name": "öne"}, ["vms[0]: vm_name: is 'öne'"]),
-        ({"name": ""}, ["one: name: is ''"]),
-        ({"name": "One_"}, ["one: name: is 'One_'; a domain in lower case is right"]),
+        ({"name": ""}, ["one: name: must be a domain in lower case, such as lab.example.test (got '')"]),
+        ({"name": "One_"}, ["one: name: must be a domain in lower case, such as lab.example.test (got 'One_')"]),
         ({"uuid": None}, ["one: uuid: is missing"]),
-        ({"uuid": ""}, ["one: uuid: is ''; a UUID is right"]),
-        ({"uuid": "demo"}, ["one: uuid: is 'demo'; a UUID is right"]),
-        ({"uuid": "0" * 32}, ["one: uuid: is all zeros"]),
+        ({"uuid": ""}, ["one: uuid: must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got '')"]),
+        ({"uuid": "demo"}, ["one: uuid: must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got 'demo')"]),
+        ({"uuid": "0" * 32}, ["one: uuid: must be a UUID of a machine, not all zeros"]),
         ({"vcpus": 0}, ["one: vcpus: is 0; 1 to 255 are right"]),
         ({"vcpus": 256}, ["one: vcpus: is 256; 1 to 255 are right"]),
         ({"memory_mib": None}, ["one: memory_mib: is missing"]),
@@ -230,25 +230,56 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
         ({"disks": [{"size_bytes": MIB + 1}]}, ["one: disks[0].size_bytes: is 1048577; a multiple of 512"]),
         ({"disks": [{"size_bytes": MIB, "name": "a/b"}]}, ["one: disks[0].name: is 'a/b'"]),
         ({"disks": [{"size_bytes": MIB, "name": ""}]}, ["one: disks[0].name: is ''"]),
-        ({"disks": [{"size_bytes": MIB, "serial": "x" * 21}]}, ["one: disks[0].serial: is 'xxx"]),
-        ({"disks": [{"size_bytes": MIB, "serial": ""}]}, ["one: disks[0].serial: is ''"]),
+        (
+            {"disks": [{"size_bytes": MIB, "serial": "x" * 21}]},
+            ["one: disks[0].serial: must be 1 to 20 letters, digits, hyphens, underscores (got 'xxx"],
+        ),
+        (
+            {"disks": [{"size_bytes": MIB, "serial": ""}]},
+            ["one: disks[0].serial: must be 1 to 20 letters, digits, hyphens, underscores (got '')"],
+        ),
         (
             {"disks": [{"size_bytes": MIB, "bus": "virtio", "rotational": True}]},
             ["one: disks[0].rotational: cannot be shown by the bus virtio"],
         ),
         ({"disks": [{"size_bytes": MIB, "serial": "x"}] * 2}, ["one: disks: serial x is there 2 times"]),
         ({"disks": [{"size_bytes": MIB, "name": "x"}] * 2}, ["one: disks: x is there 2 times"]),
-        ({"nics": [nic(mac="demo")]}, ["one: nics[0].mac: is 'demo'; six pairs"]),
-        ({"nics": [nic(mac="53:54:00:00:00:01")]}, ["one: nics[0].mac: is 53:54:00:00:00:01, a multicast address"]),
+        (
+            {"nics": [nic(mac="demo")]},
+            ["one: nics[0].mac: must be six pairs of hex digits, such as 52:54:00:12:34:56 (got 'demo')"],
+        ),
+        (
+            {"nics": [nic(mac="53:54:00:00:00:01")]},
+            [
+                (
+                    "one: nics[0].mac: must be a unicast address, "
+                    "whose first pair is an even number such as 52 (got '53:54:00:00:00:01')"
+                )
+            ],
+        ),
         (
             {"nics": [nic(mac="00:00:00:00:00:00")]},
-            ["one: nics[0].mac: is 00:00:00:00:00:00, which no machine may have"],
+            [
+                (
+                    "one: nics[0].mac: must be a MAC address that a machine may have, "
+                    "such as 52:54:00:12:34:56 (got '00:00:00:00:00:00')"
+                )
+            ],
         ),
         ({"nics": [nic(bridge=None)]}, ["one: nics[0]: has neither of network and bridge"]),
         ({"nics": [nic(network="n")]}, ["one: nics[0]: has both of network and bridge"]),
-        ({"nics": [nic(bridge="")]}, ["one: nics[0].bridge: is ''; an interface name"]),
-        ({"nics": [nic(bridge="../x")]}, ["one: nics[0].bridge: is '../x'; an interface name"]),
-        ({"nics": [nic(bridge="b" * 16)]}, ["one: nics[0].bridge: has 16 characters; 15 at most"]),
+        (
+            {"nics": [nic(bridge="")]},
+            ["one: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '')"],
+        ),
+        (
+            {"nics": [nic(bridge="../x")]},
+            ["one: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '../x')"],
+        ),
+        (
+            {"nics": [nic(bridge="b" * 16)]},
+            ["one: nics[0].bridge: must be at most 15 characters long, the limit of Linux (got 'bbbb"],
+        ),
         ({"nics": [nic(bridge=None, network="../x")]}, ["one: nics[0].network: is '../x'"]),
         ({"nics": [nic(bridge=None, network="")]}, ["one: nics[0].network: is ''"]),
         ({"nics": [nic(boot_order=0)]}, ["one: nics[0].boot_order: is 0; 1 to 32 are right"]),
@@ -262,9 +293,12 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
         ({"boot_mac": ""}, ["one: boot_mac: is ''"]),
         (
             {"root_device_hints": {"serialnumber": "x"}},
-            ["root_device_hints.serialnumber: is no known key; did you mean"],
+            ["root_device_hints.serialnumber: unknown key; did you mean serialNumber?"],
         ),
-        ({"root_device_hints": {"minSizeGigabytes": 0}}, ["one: root_device_hints.minSizeGigabytes: is 0, a number"]),
+        (
+            {"root_device_hints": {"minSizeGigabytes": 0}},
+            ["one: root_device_hints.minSizeGigabytes: must be a whole number from 1 to 65536 (got 0)"],
+        ),
         ({"bmc": {"adress": "x"}}, ["one: bmc.adress: is no known key; did you mean address?"]),
         ({"bmc": {"zzz": 1}}, ["one: bmc.zzz: is no known key; known here: protocol, host, port, address"]),
         (

@@ -45,7 +45,8 @@ def refusal(home: Path | str, lab: str = "demo") -> str:
 
 @pytest.mark.parametrize("lab", ["", ".", "../demo", "demo/../demo", "Demo"])
 def test_what_is_no_name_of_a_lab_is_refused(home: Path, lab: str) -> None:
-    assert refusal(home, lab).startswith(f"lab is '{lab}'; lower case letters")
+    assert refusal(home, lab).startswith("lab must be lower case letters")
+    assert refusal(home, lab).endswith(f"(got '{lab}').")
     assert refusal("bmc") == "home is 'bmc'; an absolute path is right."
 
 

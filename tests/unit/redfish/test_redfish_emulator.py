@@ -69,7 +69,7 @@ def steps(current: Emulator | None, wanted: Emulator | None) -> list[str]:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"lab": "Demo"}, "lab is 'Demo'; lower case letters"),
+        ({"lab": "Demo"}, "lab must be lower case letters, digits and inner hyphens, without a dot (got 'Demo')"),
         ({"listen": [{"address": "::", "port": 8000}]}, "the whole world would be served"),
         ({"listen": [{"address": "fe80::1", "port": 8000}]}, "listen[0].address is fe80::1, which each link may have"),
         ({"listen": [{"address": "gateway", "port": 8000}]}, "listen[0].address is 'gateway'; an IP address"),
@@ -79,7 +79,10 @@ def steps(current: Emulator | None, wanted: Emulator | None) -> list[str]:
         ({"listen": [{**PARAMS["listen"][0], "protocol": "udp"}]}, "listen[0].protocol is 'udp'; Redfish is by tcp"),
         ({"listen": []}, "listen is empty, and demo-worker-0 would be commanded by Redfish"),
         ({"nodes": [], "listen": []}, "Neither nodes nor listen say what to serve."),
-        ({"nodes": [{**NODE, "uuid": "7"}]}, "nodes[0].uuid is '7'; a UUID"),
+        (
+            {"nodes": [{**NODE, "uuid": "7"}]},
+            "nodes[0].uuid must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got '7')",
+        ),
         ({"nodes": [{**NODE, "vm_name": "operator"}]}, "nodes[0].vm_name is 'operator'"),
         ({"nodes": [NODE, {**NODE, "uuid": OTHER_UUID}]}, "vm_name demo-worker-0 is there twice."),
         ({"nodes": [NODE, {**NODE, "vm_name": "other"}]}, f"UUID {UUID} is there twice."),
@@ -107,7 +110,7 @@ def test_bad_arguments_are_refused(changed: Mapping[str, Any], said: str) -> Non
 
 def test_all_mistakes_are_told_at_once_and_each_once() -> None:
     told = mistakes(lab="Demo", listen=[], names=["not a name"], nodes=[{"bmc": {"protocol": "telnet"}}], user="root")
-    assert [text.split(" is ")[0] for text in told] == [
+    assert [text.split(" ")[0] for text in told] == [
         "lab",
         "names[0]",
         *("nodes[0].bmc.protocol", "nodes[0].uuid", "nodes[0].vm_name"),

@@ -7,18 +7,18 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there, text_of
 
 VCPUS_PER_CPU = 4
-# Beyond this share of what is free, the host itself starts to swap under load.
+# Above this share of free memory, the host starts to swap under load.
 COMFORTABLE_SHARE = 0.9
 
 
 @dataclass(frozen=True)
 class Memory:
-    """In MiB; `held` is what the lab's own running VMs have already taken."""
+    """In MiB; `held`: used by the lab's own running VMs."""
 
     total: int
     available: int
@@ -39,14 +39,14 @@ def _held_by_own_vms(needs: Needs) -> int:
 
 def _resident_mib(pid_file: Path, vm: str) -> int:
     process = Path("/proc") / text_if_there(pid_file)
-    # A stale pid file may name a process that has nothing to do with the VM.
+    # A stale pid file may name an unrelated process.
     if f"guest={vm}," not in text_if_there(process / "cmdline"):
         return 0
     resident = next(line for line in text_of(process / "status").splitlines() if line.startswith("VmRSS:"))
     return int(resident.split()[1]) // 1024
 
 
-def judge_memory(memory: Memory, needs: Needs) -> Verdict:
+def judge_memory(memory: Memory, needs: Needs) -> Finding:
     free, need = memory.available + memory.held, needs.all_memory_mib
     own = f" (of which this lab's VMs hold {memory.held} MiB)" if memory.held else ""
     measured = f"{need} MiB needed, {free} MiB free{own}, {memory.total} MiB in all"
@@ -56,7 +56,7 @@ def judge_memory(memory: Memory, needs: Needs) -> Verdict:
     if need > free:
         return blocker(measured, f"Stop what else runs here. {advice}") if needs.install else warning(measured, advice)
     if needs.install and need > free * COMFORTABLE_SHARE:
-        return warning(measured, f"It fits, but leaves the host little. {advice}")
+        return warning(measured, f"Little memory is left for the host. {advice}")
     return ok(measured)
 
 
@@ -64,11 +64,11 @@ def measure_cpus(_needs: Needs) -> int:
     return len(os.sched_getaffinity(0))
 
 
-def judge_cpus(cpus: int, needs: Needs) -> Verdict:
+def judge_cpus(cpus: int, needs: Needs) -> Finding:
     need = needs.all_vcpus
     measured = f"{need} virtual CPUs on {cpus} CPUs, {need / cpus:.1f} to 1"
     if need > cpus * VCPUS_PER_CPU:
         return warning(
-            measured, f"Beyond {VCPUS_PER_CPU} to 1 nodes time out under load: fewer vcpus or nodes, or more CPUs."
+            measured, f"Above {VCPUS_PER_CPU} to 1, nodes time out under load: use fewer vcpus or nodes, or more CPUs."
         )
     return ok(measured)

@@ -8,11 +8,11 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, blocker_if, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, blocker_if, ok
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError, program, within
 
-# The installer dials this path and no other.
+# The path is fixed in the installer.
 SOCKET = "/var/run/libvirt/libvirt-sock"
 SECONDS = 4
 
@@ -36,7 +36,7 @@ class Interfaces:
 class Daemon:
     installed: bool
     socket: str
-    interfaces: Interfaces | None = None  # asked only of a daemon that answers
+    interfaces: Interfaces | None = None  # only if the daemon answers
 
 
 def measure_daemon(_needs: Needs) -> Daemon:
@@ -61,17 +61,17 @@ def _state_of_socket() -> str:
             return SILENT
 
 
-def judge_daemon(daemon: Daemon, needs: Needs) -> Verdict:
+def judge_daemon(daemon: Daemon, needs: Needs) -> Finding:
     if daemon.socket == ANSWERS:
         return ok(f"the daemon answers on {SOCKET}")
     if daemon.socket == FORBIDDEN:
-        return blocker(f"{SOCKET} may not be opened", "Run as root: become: true.")
+        return blocker(f"no permission to open {SOCKET}", "Run as root: become: true.")
     if daemon.socket == SILENT:
         return blocker(f"nothing answers on {SOCKET} within {SECONDS} s", f"The daemon hangs: {_restart()}")
     if not daemon.installed:
         if needs.prepared:
             return blocker("libvirt is not installed", "Install the distribution's libvirt daemon.")
-        return ok("libvirt is not installed yet, host_prep installs it")
+        return ok("libvirt is not installed yet; host_prep installs it")
     what = f"{SOCKET} does not exist" if daemon.socket == ABSENT else f"{SOCKET} refuses connections"
     advice = _restart() if needs.prepared else "host_prep starts it."
     return blocker_if(needs.prepared, f"libvirt is installed, but {what}", advice)
@@ -104,17 +104,17 @@ def _active_interfaces(libvirt: Any) -> list[str]:
         connection.close()
 
 
-def judge_interfaces(daemon: Daemon, needs: Needs) -> Verdict:
+def judge_interfaces(daemon: Daemon, needs: Needs) -> Finding:
     found = daemon.interfaces
     if not found:
-        return ok("not asked: no daemon answers")
+        return ok("not checked: no daemon answers")
     if not found.bindings:
-        return ok("not asked: this Python has no libvirt bindings")
+        return ok("not checked: this Python has no libvirt bindings")
     if found.failure:
         return blocker_if(
             needs.prepared and needs.install,
             f"libvirt does not list the host's interfaces: {found.failure}",
-            "The installer looks its bridge up there and fails without: start virtinterfaced.socket, or install "
+            "The installer looks for its bridge there: start virtinterfaced.socket, or install "
             "libvirt's interface driver.",
         )
     return ok(f"libvirt lists the host's interfaces: {', '.join(found.names) or 'none'}")

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there, text_of
 
@@ -28,7 +28,7 @@ FIRST_RELEASE: dict[str, tuple[int, ...] | None] = {
 }
 # systemd in a container, nspawn, Docker, Podman
 CONTAINER_MARKS = ("/run/systemd/container", "/run/host/container-manager", "/.dockerenv", "/run/.containerenv")
-POOLS_HOME = "/var/lib/libvirt/images"
+POOLS = "/var/lib/libvirt/images"
 PYTHON = (3, 9)
 DISTRIBUTION_PREFIXES = ("/usr/bin/", "/usr/libexec/", "/bin/")
 
@@ -37,7 +37,7 @@ def measure_root(_needs: Needs) -> int:
     return os.geteuid()
 
 
-def judge_root(user: int, _needs: Needs) -> Verdict:
+def judge_root(user: int, _needs: Needs) -> Finding:
     if user:
         return blocker(f"runs as user {user}", "The lab's host needs root: become: true.")
     return ok("runs as root")
@@ -47,9 +47,9 @@ def measure_architecture(_needs: Needs) -> str:
     return platform.machine()
 
 
-def judge_architecture(machine: str, _needs: Needs) -> Verdict:
+def judge_architecture(machine: str, _needs: Needs) -> Finding:
     if machine != "x86_64":
-        return blocker(machine, "The lab's nodes are x86_64: take an x86_64 host.")
+        return blocker(machine, "The lab's nodes are x86_64: use an x86_64 host.")
     return ok(machine)
 
 
@@ -72,7 +72,7 @@ def measure_distribution(_needs: Needs) -> Distribution:
     )
 
 
-def judge_distribution(found: Distribution, _needs: Needs) -> Verdict:
+def judge_distribution(found: Distribution, _needs: Needs) -> Finding:
     supported = "Debian 12, Ubuntu 22.04, RHEL, CentOS Stream, Rocky or AlmaLinux 9 (and later), Fedora"
     if found.id not in FIRST_RELEASE:
         advice = f"Supported: {supported}."
@@ -101,7 +101,7 @@ def measure_python(_needs: Needs) -> Python:
     )
 
 
-def judge_python(python: Python, needs: Needs) -> Verdict:
+def judge_python(python: Python, needs: Needs) -> Finding:
     measured = f"{python.executable}, {'.'.join(map(str, python.version))}"
     if python.version < PYTHON:
         return blocker(measured, "The modules need Python 3.9: set ansible_python_interpreter to a newer one.")
@@ -111,7 +111,7 @@ def judge_python(python: Python, needs: Needs) -> Verdict:
     if needs.prepared:
         return blocker(f"{measured}, without libvirt bindings", advice)
     if not python.executable.startswith(DISTRIBUTION_PREFIXES):
-        return warning(f"{measured}, is not the distribution's", advice)
+        return warning(f"{measured}, not the distribution's own", advice)
     return ok(f"{measured}; host_prep installs its libvirt bindings")
 
 
@@ -128,17 +128,17 @@ def measure_confinement(_needs: Needs) -> Confinement:
     )
 
 
-def judge_confinement(found: Confinement, needs: Needs) -> Verdict:
+def judge_confinement(found: Confinement, needs: Needs) -> Finding:
     on = [name for name, active in (("SELinux", found.selinux), ("AppArmor", found.apparmor)) if active]
     if not on:
         return ok("neither SELinux nor AppArmor is on")
     measured = f"{' and '.join(on)} on"
-    if not Path(needs.pool_path).is_relative_to(POOLS_HOME):
+    if not Path(needs.pool_path).is_relative_to(POOLS):
         return warning(
-            f"{measured}, and the pool {needs.pool_path} lies outside {POOLS_HOME}",
-            f"qemu may be refused its disks there: put the pool below {POOLS_HOME}, or label the directory.",
+            f"{measured}, and the pool {needs.pool_path} is outside {POOLS}",
+            f"qemu may have no access to its disks there: put the pool below {POOLS}, or label the directory.",
         )
-    return ok(f"{measured}, and may stay so")
+    return ok(f"{measured}, which the lab supports")
 
 
 class _Timex(ctypes.Structure):
@@ -174,11 +174,11 @@ def _in_container() -> bool:
     return any(Path(mark).exists() for mark in CONTAINER_MARKS)
 
 
-def judge_clock(clock: Clock, _needs: Needs) -> Verdict:
+def judge_clock(clock: Clock, _needs: Needs) -> Finding:
     if clock.synchronised:
         return ok("the clock is synchronised")
     if clock.container:
-        return ok("a container's clock is its host's business")
+        return ok("not checked in a container, which has the clock of its host")
     return warning(
         "the clock is not synchronised", "Certificates fail on a wrong clock: run chronyd or systemd-timesyncd."
     )

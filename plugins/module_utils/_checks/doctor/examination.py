@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import 
     resolver,
     storage,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm import measure_kvm, measure_kvm_access
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import measure_ports
@@ -30,19 +30,19 @@ Measured = Callable[[Measure], Any]
 
 @dataclass(frozen=True)
 class Examination:
-    """One row of the table: `measure` looks at the host, `judge` is pure and says what that means for this lab."""
+    """One row of the table: `measure` reads the host; `judge` is pure and compares it with the lab's needs."""
 
     name: str
     measure: Measure
-    judge: Callable[[Any, Needs], Verdict]
+    judge: Callable[[Any, Needs], Finding]
 
-    def of(self, needs: Needs, measured: Measured) -> Verdict:
+    def of(self, needs: Needs, measured: Measured) -> Finding:
         try:
             return self.judge(measured(self.measure), needs)
         except Exception as error:
             return warning(
                 f"could not be measured: {_reason(error)}",
-                "The lab may still work: see to what stands in the way, or check it by hand.",
+                "The lab may still work: fix the error, or check it by hand.",
             )
 
 
@@ -78,6 +78,6 @@ EXAMINATIONS = (
 )
 
 
-def examine(needs: Needs) -> dict[str, Verdict]:
-    measured = functools.lru_cache(maxsize=None)(lambda measure: measure(needs))  # once, though two may judge it
+def examine(needs: Needs) -> dict[str, Finding]:
+    measured = functools.lru_cache(maxsize=None)(lambda measure: measure(needs))  # once, even if two checks use it
     return {examination.name: examination.of(needs, measured) for examination in EXAMINATIONS}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, listed, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, listed, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import output_of, program, text_if_there
@@ -32,7 +32,7 @@ def _runs(name: str) -> bool:
     return any(text_if_there(comm) == name for comm in Path("/proc").glob("[0-9]*/comm"))
 
 
-def judge_firewalld(found: Firewalld, needs: Needs) -> Verdict:
+def judge_firewalld(found: Firewalld, needs: Needs) -> Finding:
     if not found.running:
         return ok("firewalld does not run")
     measured = f"firewalld runs, default zone {found.default_zone}"
@@ -42,7 +42,7 @@ def judge_firewalld(found: Firewalld, needs: Needs) -> Verdict:
         return ok(f"{measured}; zone libvirt comes with the packages")
     return warning(
         f"{measured}, without a zone libvirt",
-        f"The lab's bridges fall into zone {found.default_zone}, which may refuse DHCP, DNS and the BMC: "
+        f"The lab's bridges are in zone {found.default_zone}, which may reject DHCP, DNS and the BMC: "
         "reload firewalld after installing libvirt.",
     )
 
@@ -51,9 +51,9 @@ def judge_firewalld(found: Firewalld, needs: Needs) -> Verdict:
 class PacketFilter:
     rules: tuple[Rule, ...] = ()
     legacy: tuple[str, ...] = ()
-    """Old programs whose rules are in force."""
+    """Legacy programs whose rules are in force."""
     missing: tuple[str, ...] = ()
-    """Those of them that the host no longer has."""
+    """Those that are no longer installed."""
 
 
 def measure_packet_filter(_needs: Needs) -> PacketFilter:
@@ -62,28 +62,28 @@ def measure_packet_filter(_needs: Needs) -> PacketFilter:
     return PacketFilter(tuple(packet_filter.read()), tuple(legacy), missing)
 
 
-def judge_packet_filter(found: PacketFilter, _needs: Needs) -> Verdict:
+def judge_packet_filter(found: PacketFilter, _needs: Needs) -> Finding:
     if found.missing:
         return warning(
             f"rules of the old iptables are in force beside nftables, and cannot be read without {found.missing[0]}",
             f"They may refuse the lab's packets: install {found.missing[0]} (package iptables, or iptables-legacy), or "
-            "have whoever made them use nftables.",
+            "move these rules to nftables.",
         )
     refusing = packet_filter.refusing(found.rules)
     early = [rule for rule in found.rules if rule.hook in ("prerouting", "ingress") and rule.refuses_all]
     if early:
         return warning(
             f"the packet filter has {_listed(early)}",
-            "Packets of the lab are lost there, before its own rules: have them let through.",
+            "Packets of the lab are dropped there, before its own rules: allow them.",
         )
     old = [rule for rule in refusing if f"table {LEGACY}" in rule.place]
     if old:
         return warning(
             f"the old iptables, beside nftables, has {_listed(old)}, which neither `nft` nor `iptables` shows",
-            "Stage network lets the lab through there, too; one kind of iptables alone is easier to understand.",
+            "Stage network allows the lab there, too; using one packet filter only is easier to maintain.",
         )
     if refusing:
-        return ok(f"{_listed(refusing)}: stage network lets the lab through")
+        return ok(f"{_listed(refusing)}: stage network allows the lab")
     return ok("nothing refuses the lab's packets" if found.rules else "no rules, or none that can be read yet")
 
 

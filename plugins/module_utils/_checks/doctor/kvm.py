@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker_if, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker_if, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm import GROUP_MAY, DeviceAccess, Trial
 
 
-def judge_kvm(trial: Trial, needs: Needs) -> Verdict:
+def judge_kvm(trial: Trial, needs: Needs) -> Finding:
     if trial.ran:
         return ok(f"a guest ran under KVM ({trial.cpu_flag or 'no CPU flag seen'})")
     slow = "" if needs.install else " The rehearsal runs without KVM, more slowly (TCG)."
@@ -18,32 +18,33 @@ def judge_kvm(trial: Trial, needs: Needs) -> Verdict:
         return blocker_if(
             needs.prepared,
             trial.obstacle,
-            "host_prep installs it (qemu-system-x86, qemu-kvm), and the doctor looks again.",
+            "host_prep installs it (qemu-system-x86, qemu-kvm), and the doctor checks again.",
         )
     return blocker_if(
         needs.install,
         trial.obstacle,
-        f"Another host, or nested virtualisation that works: ask whoever runs the cloud.{slow}",
+        f"Use another host, or have the cloud provider enable nested virtualisation.{slow}",
     )
 
 
 def _how_to_get_kvm(cpu_flag: str) -> str:
     if cpu_flag:
-        return f"The CPU can virtualise ({cpu_flag}): load the module kvm_{'intel' if cpu_flag == 'vmx' else 'amd'}."
-    return (
-        "The CPU shows neither vmx nor svm: enable virtualisation in the firmware, or nested in what this VM runs on."
-    )
+        module = "kvm_intel" if cpu_flag == "vmx" else "kvm_amd"
+        return f"The CPU supports virtualisation ({cpu_flag}): load the module {module}."
+    return "The CPU has neither vmx nor svm: enable virtualisation in the firmware, or nested on the host of this VM."
 
 
-def judge_kvm_access(access: DeviceAccess, needs: Needs) -> Verdict:
+def judge_kvm_access(access: DeviceAccess, needs: Needs) -> Finding:
     if not access.there:
         return ok("there is no /dev/kvm")
     measured = f"/dev/kvm is {access.owner}:{access.group} {access.mode:04o}"
     if access.user_may:
-        return ok(f"{measured}, open to {access.user}")
+        return ok(f"{measured}, accessible to {access.user}")
     if not access.user and access.mode & GROUP_MAY == GROUP_MAY:
         return ok(measured)
-    advice = "libvirt then asks qemu anew on every call, up to minutes each: group kvm and mode 0660 are right. "
+    advice = "Calls to libvirt may take minutes, since it queries qemu each time: use group kvm and mode 0660. "
     if not needs.prepared:
-        return warning(f"{measured}, closed to qemu's user", f"{advice}host_prep sets them.")
-    return blocker_if(needs.install, f"{measured}, closed to {access.user or 'all but root'}", f"{advice}Set them.")
+        return warning(f"{measured}, not accessible to qemu's user", f"{advice}host_prep sets them.")
+    return blocker_if(
+        needs.install, f"{measured}, not accessible to {access.user or 'users other than root'}", advice.rstrip()
+    )

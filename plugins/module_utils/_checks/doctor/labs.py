@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the lab keeps clear of the labs that are on the host already."""
+"""Conflicts with other labs on the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import (
     Claim,
     claims,
@@ -31,7 +31,7 @@ MOST = 4
 
 @dataclass(frozen=True)
 class Labs:
-    """What the lab and each other one claim, with directories as they really are, and the directories of pools."""
+    """What each lab claims, with resolved directories, and the directories of pools."""
 
     own: tuple[Claim, ...]
     others: tuple[tuple[str, tuple[Claim, ...]], ...]
@@ -55,34 +55,34 @@ def _claims_of(lab: str) -> tuple[Claim, ...]:
 
 
 def _real(found: Iterable[Claim]) -> tuple[Claim, ...]:
-    """Without symbolic links, by which two paths may be one."""
+    """With symbolic links resolved, by which two paths may be one."""
     return tuple(
         replace(claim, value=os.path.realpath(claim.value)) if claim.kind == "directory" else claim for claim in found
     )
 
 
-def judge_labs(found: Labs, needs: Needs) -> Verdict:
+def judge_labs(found: Labs, needs: Needs) -> Finding:
     if not needs.model:
         return ok("no model of the lab given")
     met = [(lab, mine, theirs) for lab, others in found.others for mine, theirs in clashes(found.own, others)]
-    told = [f"{mine} by lab {lab}{_as(mine, theirs)}" for lab, mine, theirs in met]
+    conflicts = [f"{mine} by lab {lab}{_as(mine, theirs)}" for lab, mine, theirs in met]
     known = [theirs.value for _lab, _mine, theirs in met]
     keys = [mine.key for _lab, mine, _theirs in met]
     for pool in found.pools:
         for mine in _in_the_way(found.own, pool, needs):
             if pool.path not in known:
-                told.append(f"{mine} by storage pool {pool.name}, as {pool.path}")
+                conflicts.append(f"{mine} by storage pool {pool.name}, as {pool.path}")
                 keys.append(mine.key)
-    if told:
-        more = f"; and {len(told) - MOST} more" if len(told) > MOST else ""
+    if conflicts:
+        more = f"; and {len(conflicts) - MOST} more" if len(conflicts) > MOST else ""
         labs = sorted({lab for lab, _mine, _theirs in met})
         instead = f", or remove lab {' and '.join(labs)} first" if labs else ""
         return blocker(
-            f"taken already: {'; '.join(told[:MOST])}{more}",
+            f"already used: {'; '.join(conflicts[:MOST])}{more}",
             f"Change {', '.join(dict.fromkeys(keys))}{instead}.",
         )
     others = ", ".join(lab for lab, _claims in found.others)
-    return ok(f"keeps clear of {others}" if others else "no other lab is here")
+    return ok(f"no conflicts with {others}" if others else "no other lab on this host")
 
 
 def _as(mine: Claim, theirs: Claim) -> str:
@@ -92,7 +92,7 @@ def _as(mine: Claim, theirs: Claim) -> str:
 
 
 def _in_the_way(own: Iterable[Claim], pool: Pool, needs: Needs) -> list[Claim]:
-    """A lab's pool may lie in one that is of no lab, as in libvirt's own: /var/lib/libvirt/images."""
+    """A lab's pool may be inside a pool of no lab, such as libvirt's /var/lib/libvirt/images."""
     if not pool.path or pool.uuid in needs.pool_uuids:
         return []
     return [

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import (
-    Verdict,
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
+    FREE,
+    Finding,
     blocker,
     listed,
     ok,
@@ -34,7 +35,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries 
 LINKS = Path("/sys/class/net")
 MARK = "nometal.ipi"  # the alias of bridges that veth_pair has made
 NODE_END = "nmb-"  # of a lab's veth pair, on the bridge of its nodes
-# Two halves of everything are a VPN's way of writing a default route.
+# VPNs write a default route as two halves.
 DEFAULT_IN_HALVES = 1
 
 
@@ -48,12 +49,12 @@ def measure_subnets(_needs: Needs) -> Subnets:
     return Subnets(routes(), libvirt_files.networks())
 
 
-def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
+def judge_subnets(found: Subnets, needs: Needs) -> Finding:
     wanted = [subnet for network in needs.networks for subnet in network.subnets]
-    measured = f"{', '.join(map(str, wanted)) or 'no subnet'} asked for"
+    measured = f"{', '.join(map(str, wanted)) or 'no subnet'} requested"
     strangers = [network for network in found.networks if not _is_own(network, needs)]
     own_links = {*needs.own_links, *needs.bridges, *(network.bridge for network in needs.networks)}
-    # Whosever it is, what libvirt has there is judged as a network; the lab's may be called otherwise by now.
+    # Bridges of any libvirt network are judged as networks; the lab's network may have had another name.
     known = own_links | {network.bridge for network in found.networks}
     foreign = [route for route in found.routes if route.device not in known]
     taken = _taken_by_networks(wanted, strangers, active=True) + _taken_by_routes(wanted, foreign)
@@ -63,7 +64,8 @@ def judge_subnets(found: Subnets, needs: Needs) -> Verdict:
     shadowed = _taken_by_networks(wanted, strangers, active=False) + _shadowed_routes(wanted, foreign)
     if shadowed:
         return warning(
-            f"{measured}; {_listed(shadowed)}", "While the lab runs, that part is not reached; another cidr avoids it."
+            f"{measured}; {_listed(shadowed)}",
+            "While the lab runs, that part is unreachable; use another cidr to avoid this.",
         )
     return ok(f"{measured}, all free")
 
@@ -75,7 +77,7 @@ def _is_own(network: LibvirtNetwork, needs: Needs) -> bool:
 def _taken_by_networks(wanted: list[IpNetwork], networks: list[LibvirtNetwork], *, active: bool) -> list[str]:
     state = "" if active else "stopped "
     return [
-        f"{subnet} is {state}libvirt network {network.name}'s ({theirs})"
+        f"{subnet} is used by {state}libvirt network {network.name} ({theirs})"
         for network in networks
         for theirs in network.subnets
         for subnet in wanted
@@ -84,14 +86,14 @@ def _taken_by_networks(wanted: list[IpNetwork], networks: list[LibvirtNetwork], 
 
 
 def _taken_by_routes(wanted: list[IpNetwork], found: list[Route]) -> list[str]:
-    """By networks that the host is connected to, and by routes into the lab's own range."""
+    """Conflicts with connected networks and with routes into the lab's range."""
     return [f"{subnet} is routed already: {route}" for subnet in wanted for route in in_the_way(subnet, found)]
 
 
 def _shadowed_routes(wanted: list[IpNetwork], found: list[Route]) -> list[str]:
-    """The lab takes its range out of a wider route over a gateway."""
+    """Wider routes over a gateway that contain the lab's range."""
     return [
-        f"{subnet} lies in the route {route}"
+        f"{subnet} is part of the route {route}"
         for subnet in wanted
         for route in widest_per_device(subnet, found)
         if route.gateway and DEFAULT_IN_HALVES < route.subnet.prefixlen < subnet.prefixlen
@@ -108,12 +110,12 @@ class Link:
     is_bridge: bool
     ports: tuple[str, ...] = ()
     taps: tuple[str, ...] = ()
-    """Those of the ports that are VMs'."""
+    """Ports of VMs."""
     made_by_us: bool = False
     veths: tuple[str, ...] = ()
-    """Those of the ports that lead to something on this host."""
+    """Ports that lead to something else on this host."""
     joined: bool = False
-    """Whether an end of the lab's is on it, or was, by what brings it back at boot."""
+    """Whether an end of the lab's veth pair is on it, or will be at boot."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _veths(ports: Collection[str]) -> tuple[str, ...]:
     return tuple(port for port in ports if port in links and links[port].kind == "veth")
 
 
-def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
+def judge_bridges(found: Bridges, needs: Needs) -> Finding:
     of_networks = [network.bridge for network in needs.networks]
     wanted = list(dict.fromkeys([*of_networks, *needs.bridges]))
     owned = {network.bridge for network in found.networks if _is_own(network, needs)}
@@ -162,29 +164,33 @@ def judge_bridges(found: Bridges, needs: Needs) -> Verdict:
     plain = [link for link in found.links if link.is_bridge and link.name not in {*owned, *others}]
     in_the_way = [link for link in plain if link.name in of_networks and not link.made_by_us]
     conflicts = [
-        *(f"{bridge} is libvirt network {others[bridge]}'s" for bridge in wanted if bridge in others),
+        *(f"{bridge} belongs to libvirt network {others[bridge]}" for bridge in wanted if bridge in others),
         *(f"{link.name} exists and is not a bridge" for link in found.links if not link.is_bridge),
-        *(f"{link.name} exists and is no libvirt network's" for link in in_the_way),
-        *(f"{link.name} is another lab's ({end} is on it)" for link in plain for end in _ends_of_others(link, needs)),
+        *(f"{link.name} exists and belongs to no libvirt network" for link in in_the_way),
+        *(
+            f"{link.name} is owned by another lab ({end} is on it)"
+            for link in plain
+            for end in _ends_of_others(link, needs)
+        ),
     ]
     if conflicts:
         strangers = [network for network in found.networks if not _is_own(network, needs)]
         labs = [network.owner for network in strangers if _has_one_of(network, plain, others, wanted)]
-        advice = "Remove or rename what is there, or name the lab's bridges otherwise."
+        advice = "Remove or rename it, or use other names for the lab's bridges."
         return blocker(_listed(conflicts), f"{advice}{_or_remove(labs)}")
     return _judge_lans([link for link in plain if link not in in_the_way], needs) or ok(
-        f"{', '.join(wanted) or 'no bridge'}: free or this lab's{_shared(plain, needs)}"
+        f"{', '.join(wanted) or 'no bridge'}: {FREE}{_shared(plain, needs)}"
     )
 
 
-def _judge_lans(plain: list[Link], needs: Needs) -> Verdict | None:
-    """Whoever is on the bridge beside the lab's own machines would be served by the lab's DHCP server."""
+def _judge_lans(plain: list[Link], needs: Needs) -> Finding | None:
+    """The lab's DHCP server would serve all other machines on the bridge."""
     lans = {link: _ports_of_others(link, needs) for link in plain if link.name not in needs.shared_bridges}
     plugged_in = {
         link: [port for port in ports if port in link.veths and link.made_by_us] for link, ports in lans.items()
     }
     uplinks = {link: [port for port in ports if port not in plugged_in[link]] for link, ports in lans.items()}
-    # Once the lab is on it, its own VMs are among them.
+    # Once the lab is on it, these include its own VMs.
     guests = [link for link in lans if link.taps and not link.made_by_us and not link.joined]
     served = [
         *(f"{link.name} has ports of others ({', '.join(ports)})" for link, ports in uplinks.items() if ports),
@@ -193,14 +199,14 @@ def _judge_lans(plain: list[Link], needs: Needs) -> Verdict | None:
     if served:
         return blocker(
             f"{_listed(served)}: the lab's DHCP server would answer machines there",
-            "Name another machine_network.bridge, or take them off it; or say that the lab shares that LAN on purpose: "
+            "Use another machine_network.bridge, or remove them from it; or, to share that LAN on purpose, set "
             "machine_network.shared_lan: true.",
         )
     met = [f"{link.name} has links of others ({', '.join(ports)})" for link, ports in plugged_in.items() if ports]
     if met:
         return warning(
             f"{_listed(met)}: the lab's DHCP server answers machines there",
-            "Take them off, or name another machine_network.bridge, unless that is meant.",
+            "Remove them, or use another machine_network.bridge, unless this is intended.",
         )
     return None
 
@@ -219,14 +225,14 @@ def _shared(plain: list[Link], needs: Needs) -> str:
 
 
 def _has_one_of(network: LibvirtNetwork, plain: list[Link], others: Mapping[str, str], wanted: list[str]) -> bool:
-    """Whether it is the network of another lab, on whose bridges this lab would be."""
+    """Whether it is the network of another lab whose bridges this lab would use."""
     end = Identity(network.owner).veth_ends[1]
     is_its_own = network.bridge in wanted and network.bridge in others
     return is_its_own or any(end in link.ports for link in plain)
 
 
 def _or_remove(labs: list[str]) -> str:
-    """A lab whose name in lab_spec has changed meets itself under its former one."""
+    """After lab_spec.name was changed, the conflict is with the lab's own former name."""
     names = sorted({lab for lab in labs if lab})
     if not names:
         return ""
@@ -242,7 +248,7 @@ def measure_names(_needs: Needs) -> tuple[LibvirtObject, ...]:
     return libvirt_files.objects()
 
 
-def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Verdict:
+def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Finding:
     own = {("network", network.name): network.uuid for network in needs.networks}
     own.update({("domain", vm.name): vm.uuid for vm in needs.vms})
     if needs.pool.name:
@@ -253,5 +259,5 @@ def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Verdict:
         if own.get((thing.kind, thing.name), thing.uuid) != thing.uuid
     ]
     if taken:
-        return blocker(f"taken by others: {_listed(taken)}", "Choose another lab_spec.name, or remove what is there.")
-    return ok(f"{len(own)} asked for: free or this lab's")
+        return blocker(f"used by others: {_listed(taken)}", "Choose another lab_spec.name, or remove these.")
+    return ok(f"{len(own)} requested: {FREE}")

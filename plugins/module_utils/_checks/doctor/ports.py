@@ -3,24 +3,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import FREE, Finding, blocker, ok
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import Taken
 
 
-def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Verdict:
+def judge_ports(taken: tuple[Taken, ...], needs: Needs) -> Finding:
     conflicts = [
-        f"{busy.port} by {', '.join(map(str, busy.holders)) or 'a process that cannot be seen'}"
+        f"{busy.port} by {', '.join(map(str, busy.holders)) or 'an unknown process'}"
         for busy in taken
         if not _is_own(busy, needs)
     ]
     if conflicts:
         return blocker(
             f"in use: {'; '.join(conflicts[:4])}",
-            "Stop that service, bind it to its own addresses only, or give the lab another port. "
-            "Where it is the dnsmasq of another libvirt network, give the lab another machine_network.cidr.",
+            "Stop that service, bind it to its own addresses only, or use another port for the lab. "
+            "For the dnsmasq of another libvirt network, use another machine_network.cidr.",
         )
-    return ok(f"{len(needs.ports)} asked for: free or this lab's")
+    return ok(f"{len(needs.ports)} requested: {FREE}")
 
 
 def _is_own(busy: Taken, needs: Needs) -> bool:

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import Verdict, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there
 
@@ -18,7 +18,7 @@ NO_NAMESERVER = "/etc/resolv.conf names no name server"
 
 @dataclass(frozen=True)
 class Resolver:
-    """Read from files alone: a question would leave the host."""
+    """Read from files alone: a query would leave the host."""
 
     hostname: str
     hosts: tuple[tuple[str, str], ...]  # address, name
@@ -57,7 +57,7 @@ def _is_loopback(server: str) -> bool:
 
 
 def _listens(server: str) -> bool:
-    """A datagram to a closed port of this host is refused at once; nothing leaves the host."""
+    """A datagram to a closed port of this host is refused at once, without traffic outside."""
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.settimeout(0.2)
@@ -68,37 +68,37 @@ def _listens(server: str) -> bool:
         except ConnectionRefusedError:
             return False
         except OSError:
-            return True  # silence: a name server owes an empty datagram no answer
+            return True  # no answer: a name server ignores an empty datagram
     return True
 
 
-def judge_resolver(found: Resolver, needs: Needs) -> Verdict:
-    troubles = _troubles(found, needs)
-    if troubles == [NO_NAMESERVER]:
+def judge_resolver(found: Resolver, needs: Needs) -> Finding:
+    errors = _errors(found, needs)
+    if errors == [NO_NAMESERVER]:
         advice = "The host has no name server: set one in its network configuration, or in /etc/resolv.conf."
         return warning(NO_NAMESERVER, advice)
-    if troubles:
-        return warning("; ".join(troubles), "Put it right in /etc/hosts or in the resolver's own configuration.")
+    if errors:
+        return warning("; ".join(errors), "Fix /etc/hosts or the configuration of the resolver.")
     return ok(f"{found.hostname} and localhost are known; name servers: {', '.join(found.nameservers)}")
 
 
-def _troubles(found: Resolver, needs: Needs) -> list[str]:
+def _errors(found: Resolver, needs: Needs) -> list[str]:
     known = {entry[1] for entry in found.hosts}
     subnets = [subnet for network in needs.networks for subnet in network.subnets]
     in_lab = [server for server in found.nameservers if any(_lies_in(server, subnet) for subnet in subnets)]
     shadows = sorted(name for name in known if needs.domain and f".{name}".endswith(f".{needs.domain}"))
-    findings = [
+    possible = [
         ("localhost is not in /etc/hosts", "localhost" not in known),
         (
             f"the host's own name {found.hostname} is not in /etc/hosts",
             found.hostname not in known and not found.hostname_by_nss,
         ),
         (NO_NAMESERVER, not found.nameservers),
-        (f"no one listens on name server {', '.join(found.dead_nameservers)}", bool(found.dead_nameservers)),
+        (f"nothing listens on name server {', '.join(found.dead_nameservers)}", bool(found.dead_nameservers)),
         (f"/etc/resolv.conf sends everything to the lab's range ({', '.join(in_lab)})", bool(in_lab)),
         (f"/etc/hosts shadows the lab's DNS: {', '.join(shadows[:4])}", bool(shadows)),
     ]
-    return [text for text, holds in findings if holds]
+    return [text for text, holds in possible if holds]
 
 
 def _lies_in(server: str, subnet: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:

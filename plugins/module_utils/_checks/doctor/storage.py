@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import (
-    Verdict,
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
+    Finding,
     blocker,
     listed,
     ok,
@@ -25,10 +25,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import n
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import PoolDirectory
 
 INSTALLER_IMAGES = "/var/lib/libvirt/openshift-images"  # hard-coded in the installer
-# The bootstrap VM's image and overlay: what it surely writes, and what it may grow to.
+# Least and full size of the bootstrap VM's image and overlay.
 INSTALLER_LEAST = 25 * GIB
 INSTALLER_FULL = 35 * GIB
-# Disks are thin: a fresh cluster writes about a third of them, a rehearsal hardly anything.
+# Disks are thin: a new cluster writes about a third of them, a rehearsal very little.
 INSTALL_SHARE = 0.3
 
 # fio's recipe for etcd: its write-ahead log is written in pieces of this size, each synced before the next.
@@ -44,11 +44,11 @@ ABSENT, DIRECTORY, LINK, OTHER = "absent", "directory", "link", "other"
 
 @dataclass(frozen=True)
 class FoundDirectory:
-    """What is at the pool's path, and the UUIDs of libvirt's pools."""
+    """Contents of the pool's path, and the UUIDs of libvirt's pools."""
 
     kind: str
     entries: tuple[str, ...]
-    """By name, those that are not this lab's."""
+    """Names of entries that do not belong to this lab."""
     pools: tuple[str, ...]
     leads_to: str = ""
     """The path without symbolic links."""
@@ -73,27 +73,27 @@ def _kind_of(path: Path) -> str:
     return DIRECTORY if path.is_dir() else OTHER
 
 
-def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Verdict:
-    path, elsewhere = needs.pool_path, "or name another directory in lab_spec.storage_pool.path."
+def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Finding:
+    path, elsewhere = needs.pool_path, "or set lab_spec.storage_pool.path to another directory."
     if not needs.pool.name:
-        return ok("no pool asked for")
+        return ok("no pool requested")
     if needs.pool.uuid in found.pools:
-        return ok(f"{path} is this lab's")
+        return ok(f"{path} belongs to this lab")
     objection = pool_path.objection(path) or pool_path.objection(found.leads_to)
     if objection:
-        return blocker(f"lab_spec.storage_pool.path {objection}", "Name a directory of the lab's own there.")
+        return blocker(f"lab_spec.storage_pool.path {objection}", "Set it to a directory for this lab alone.")
     if found.kind in (LINK, OTHER):
-        what = "a symbolic link" if found.kind == LINK else "no directory"
-        return blocker(f"{path} is {what}", f"Remove it, {elsewhere}")
+        what = "a symbolic link" if found.kind == LINK else "a file of another type"
+        return blocker(f"{path} must be a directory (found {what})", f"Remove it, {elsewhere}")
     if found.entries:
         named = listed(found.entries, MOST_NAMED, ", ")
-        return blocker(f"{path} holds what is not this lab's: {named}", f"Empty it, {elsewhere}")
+        return blocker(f"{path} has files of others: {named}", f"Empty it, {elsewhere}")
     return ok(f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}")
 
 
 @dataclass(frozen=True)
 class Space:
-    """`used` is what this lab already has there; `device` tells whether two directories share a file system."""
+    """`used`: bytes of this lab there. `device`: the file system, which two directories may share."""
 
     directory: str
     device: int
@@ -139,7 +139,7 @@ def _blocks_under(place: Path) -> int:
     return total
 
 
-def judge_pool_space(storage: Storage, needs: Needs) -> Verdict:
+def judge_pool_space(storage: Storage, needs: Needs) -> Finding:
     pool, others = storage.pool, 0
     if needs.install and storage.shared:
         others = max(0, INSTALLER_LEAST - storage.installer.used)
@@ -161,13 +161,13 @@ def _least_in_pool(needs: Needs) -> int:
     return min(needs.disk_bytes, REHEARSAL_LEAST)
 
 
-def judge_installer_space(storage: Storage, needs: Needs) -> Verdict:
+def judge_installer_space(storage: Storage, needs: Needs) -> Finding:
     place = storage.installer
     if not needs.install:
         return ok("no installation is configured")
     free = place.free + place.used
     measured = f"{gib(free)} free for {INSTALLER_IMAGES} in {place.directory}"
-    advice = f"The installer's bootstrap VM lies there and nowhere else: mount or free {gib(INSTALLER_FULL)}."
+    advice = f"The installer stores its bootstrap VM there only: mount or free {gib(INSTALLER_FULL)}."
     if free < INSTALLER_LEAST:
         return blocker(measured, advice)
     if free < INSTALLER_FULL:
@@ -187,7 +187,7 @@ class SyncLatency:
 
 def measure_sync_latency(needs: Needs) -> SyncLatency:
     directory = nearest_existing(needs.pool_path)
-    # Nameless (O_TMPFILE) where the file system can, so that nothing stays behind even when killed.
+    # O_TMPFILE where the file system supports it, so that a killed process leaves nothing.
     with tempfile.TemporaryFile(dir=directory) as file:
         return SyncLatency(str(directory), tuple(_synced_writes(file.fileno())))
 
@@ -205,12 +205,12 @@ def _synced_writes(descriptor: int) -> list[float]:
     return durations
 
 
-def judge_sync_latency(latency: SyncLatency, _needs: Needs) -> Verdict:
+def judge_sync_latency(latency: SyncLatency, _needs: Needs) -> Finding:
     measured = f"p99 {latency.p99:.2f} ms over {len(latency.milliseconds)} synced writes in {latency.directory}"
     if latency.p99 > ETCD_P99_MS:
         return warning(
             measured,
-            f"etcd wants less than {ETCD_P99_MS:g} ms: put the pool on an SSD, keep other writers off that disk, "
+            f"etcd needs less than {ETCD_P99_MS:g} ms: put the pool on an SSD, keep other writers off that disk, "
             "or set etcd's slow-disk profile.",
         )
     return ok(measured)

@@ -6,23 +6,23 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.verdict import BLOCKER, OK, WARNING, Verdict
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import BLOCKER, OK, WARNING, Finding
 
 WIDTH = 110
 SHOWN = {OK: "ok", WARNING: "warning", BLOCKER: "BLOCKER"}
 
 
-def table(verdicts: Mapping[str, Verdict]) -> list[str]:
+def table(findings: Mapping[str, Finding]) -> list[str]:
     """Lines of text: what was measured beside each check, and what to do below it."""
-    name_width = max(map(len, verdicts))
-    lines = [line for name, verdict in verdicts.items() for line in _row(name, verdict, name_width)]
-    return [*lines, _summary([verdict.status for verdict in verdicts.values()])]
+    name_width = max(map(len, findings))
+    lines = [line for name, finding in findings.items() for line in _row(name, finding, name_width)]
+    return [*lines, _summary([finding.status for finding in findings.values()])]
 
 
-def _row(name: str, verdict: Verdict, name_width: int) -> list[str]:
-    start = f"{SHOWN[verdict.status]:<8} {name:<{name_width}}  "
+def _row(name: str, finding: Finding, name_width: int) -> list[str]:
+    start = f"{SHOWN[finding.status]:<8} {name:<{name_width}}  "
     indent = " " * len(start)
-    return [*_wrapped(verdict.measured, start, indent), *_wrapped(verdict.advice, f"{indent}-> ", f"{indent}   ")]
+    return [*_wrapped(finding.measured, start, indent), *_wrapped(finding.advice, f"{indent}-> ", f"{indent}   ")]
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:

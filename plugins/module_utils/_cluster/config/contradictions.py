@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What lab_spec.install.config has no say in: names, addresses, networks and VMs that the lab has made already."""
+"""What lab_spec.install.config must not change: names, addresses, networks and VMs that the lab has made already."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.hosts 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, networks
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.vips import STATIC, vips
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 
-SAID = {
+KEYS = {
     "metadata.name": "name",
     "baseDomain": "base_domain",
     f"{PLATFORM}.externalBridge": "machine_network.bridge",
@@ -24,15 +24,15 @@ SAID = {
     f"{PLATFORM}.provisioningBridge": "provisioning_network.bridge",
     f"{PLATFORM}.provisioningNetworkCIDR": "provisioning_network.cidr",
 }
-"""Where lab_spec says it."""
+"""The keys of lab_spec that give these."""
 MACHINE_NETWORK = "networking.machineNetwork"
 
 
 def contradictions(made: dict[str, Any], config: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Where, and what: of a configuration that the lab's was changed into."""
+    """Paths and errors of a configuration that was changed from the lab's own."""
     if not isinstance(at(config, PLATFORM), Mapping):
         return
-    for path, key in SAID.items():
+    for path, key in KEYS.items():
         if at(made, path) is not None:
             yield from _other(path, at(config, path), at(made, path), key)
     yield from _other(MACHINE_NETWORK, _networks(config), _networks(made), "machine_network.cidr")
@@ -42,13 +42,13 @@ def contradictions(made: dict[str, Any], config: dict[str, Any]) -> Iterator[tup
     theirs, ours = _hosts(config), _hosts(made)
     other = [name for name in {**ours, **theirs} if theirs.get(name) != ours.get(name)]
     if other:
-        wrong = f"{', '.join(other)}: not as the lab's nodes in name, role, bootMACAddress and bmc.address"
-        yield HOSTS, f"{HOSTS}: has {wrong}; lab_spec.nodes is the place for it"
+        parts = "name, role, bootMACAddress and bmc.address"
+        yield HOSTS, f"{HOSTS}: {must_be(f'as lab_spec.nodes gives the hosts in {parts}', ', '.join(other))}"
 
 
 def _other(path: str, theirs: Any, ours: Any, key: str) -> Iterator[tuple[str, str]]:
     if theirs != ours:
-        yield path, f"{path}: is {show(theirs)}, and the lab has {ours}; lab_spec.{key} is the place for it"
+        yield path, f"{path}: {must_be(f'{ours}, as lab_spec.{key} gives it', theirs)}"
 
 
 def _networks(config: dict[str, Any]) -> str | None:

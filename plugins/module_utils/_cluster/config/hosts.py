@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import BOOT_MODES, ROLES
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MAC_PATTERN
 
 HOSTS = f"{PLATFORM}.hosts"
@@ -33,7 +33,7 @@ def problems(config: dict[str, Any]) -> Iterator[str]:
         yield from _host(config, host, f"{HOSTS}[{number}]")
     external = _lower(at(config, PLATFORM).get("externalMACAddress"))
     if external is not None and external in [_lower(host.get("bootMACAddress")) for host in hosts]:
-        yield f"{PLATFORM}.externalMACAddress: is {external}, which a host has already; another one is right"
+        yield f"{PLATFORM}.externalMACAddress: {already_used('a host', external)}"
 
 
 def _counts(config: dict[str, Any], hosts: list[Any]) -> Iterator[str]:
@@ -45,32 +45,36 @@ def _counts(config: dict[str, Any], hosts: list[Any]) -> Iterator[str]:
     there = Counter(host.get("role") for host in hosts if isinstance(host.get("role"), str))
     for role, count in wanted.items():
         if isinstance(count, int) and there[role] < count:
-            yield f"{HOSTS}: has {there[role]} of the role {role} for {count} replicas; as many are right"
+            yield f"{HOSTS}: must have {count} of the role {role}, one for each replica {got(there[role])}"
 
 
 def _one_each(name: str, values: list[Any]) -> Iterator[str]:
     for number, value in enumerate(values):
         if not isinstance(value, str) or not value:
-            yield f"{HOSTS}[{number}].{name}: is missing; every host has one"
+            yield f"{HOSTS}[{number}].{name}: missing; every host must have one"
         elif value in values[:number]:
-            yield f"{HOSTS}[{number}].{name}: is {show(value)}, which hosts[{values.index(value)}] has already"
+            yield f"{HOSTS}[{number}].{name}: {already_used(f'hosts[{values.index(value)}]', value)}"
 
 
 def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterator[str]:
     if host.get("role") not in ROLES.values():
-        yield f"{path}.role: is {show(host.get('role'))}; {', '.join(ROLES.values())} are right"
+        yield f"{path}.role: {must_be(f'one of {_listed(ROLES)}', host.get('role'))}"
     mac = host.get("bootMACAddress")
     if isinstance(mac, str) and not re.fullmatch(MAC_PATTERN, mac):
-        yield f"{path}.bootMACAddress: is {show(mac)}; six pairs of hex digits are right"
+        yield f"{path}.bootMACAddress: {must_be('six pairs of hex digits', mac)}"
     mode, scheme = host.get("bootMode", "UEFI"), _scheme(host)
     if mode not in BOOT_MODES.values():
-        yield f"{path}.bootMode: is {show(mode)}; {', '.join(BOOT_MODES.values())} are right"
+        yield f"{path}.bootMode: {must_be(f'one of {_listed(BOOT_MODES)}', mode)}"
     if mode == "UEFISecureBoot" and scheme == "ipmi":
-        yield f"{path}.bootMode: is UEFISecureBoot, which ipmi has not; UEFI or legacy is right"
+        yield f"{path}.bootMode: {must_be('UEFI or legacy with ipmi', mode)}"
     disabled = at(config, f"{PLATFORM}.provisioningNetwork") == "Disabled"
     if scheme and disabled and scheme not in VIRTUAL_MEDIA:
-        right = f"{', '.join(VIRTUAL_MEDIA)} are right without one"
-        yield f"{path}.bmc.address: is one of {scheme}, which boots from a provisioning network; {right}"
+        media = f"one of {', '.join(VIRTUAL_MEDIA)} without a provisioning network"
+        yield f"{path}.bmc.address: {must_be(media, scheme)}"
+
+
+def _listed(names: Mapping[str, str]) -> str:
+    return ", ".join(names.values())
 
 
 def _scheme(host: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""lab -> install-config.yaml, as a dict without any secret."""
+"""lab -> install-config.yaml, as a dict without secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 
 
 class InstallConfigError(OperatorError):
-    """No installer of that release would take it. Its text lists every error, one a line."""
+    """Invalid for installers of that release. Its text lists every error, one per line."""
 
     def __init__(self, release: Release, found: list[str]) -> None:
         count = len(found)
@@ -40,7 +40,7 @@ def install_config(
     bmc_ca: str | None = None,
     trust_bundle: str | None = None,
 ) -> dict[str, Any]:
-    """Refused with an InstallConfigError is also what the installer would not notice before it stumbles."""
+    """InstallConfigError also reports what the installer does not check before it fails."""
     own = lab["install"] or {}
     release = release_to_install(lab, version)
     keys = public_keys(ssh_key, fips=bool(merged({"fips": own.get("fips")}, own.get("config", {})).get("fips")))
@@ -49,12 +49,12 @@ def install_config(
         "platform": {"baremetal": platform(lab, release, certificates(bmc_ca, "The CA of the BMC service"))},
         **({"sshKey": keys} if keys else {}),
         **_trust(certificates(trust_bundle, "The trust bundle"), release),
-        **_wishes(own, release),
+        **_options(own, release),
     }
     result: dict[str, Any] = merged(made, own.get("config", {}))
     found = problems(result, release)
-    told = [problem.partition(":")[0] for problem in found]
-    found += [what for path, what in contradictions(made, result) if not any(_overlap(path, key) for key in told)]
+    reported = [problem.partition(":")[0] for problem in found]
+    found += [why for path, why in contradictions(made, result) if not any(_overlap(path, key) for key in reported)]
     if found:
         raise InstallConfigError(release, found)
     return result
@@ -68,7 +68,7 @@ def release_to_install(lab: dict[str, Any], version: str | None) -> Release:
     if version:
         return release_of(version)
     if lab["install"] is None:
-        raise OperatorError("The lab names no release: lab_spec.install.version does, or a version given beside it.")
+        raise OperatorError("The lab has no release: set lab_spec.install.version, or give a version.")
     own = lab["install"]["release"]
     return own["major"], own["minor"]
 
@@ -101,7 +101,7 @@ def _is_control_plane(node: dict[str, Any]) -> bool:
 
 
 def _fence(node: dict[str, Any]) -> dict[str, Any]:
-    """Fence agents switch power, and know nothing of virtual media, nor of our CA."""
+    """Fence agents switch power: they support neither virtual media nor our CA."""
     address = node["bmc"]["address"].replace("redfish-virtualmedia+", "redfish+", 1)
     return {"hostname": node["name"], "address": address, "certificateVerification": "Disabled"}
 
@@ -113,17 +113,17 @@ def _trust(bundle: str | None, release: Release) -> dict[str, Any]:
     return {"additionalTrustBundle": bundle, **({"additionalTrustBundlePolicy": "Always"} if always else {})}
 
 
-def _wishes(own: dict[str, Any], release: Release) -> dict[str, Any]:
-    """What the operator asked for by plain names. Each is refused by the model for a release that cannot do it."""
+def _options(own: dict[str, Any], release: Release) -> dict[str, Any]:
+    """From the keys of lab_spec.install. The model refuses each for a release that does not support it."""
     sources = "imageDigestSources" if knows(release, "imageDigestSources") else "imageContentSources"
-    wishes = {
+    options = {
         "proxy": _proxy(own.get("proxy")),
         sources: own.get("image_mirrors"),
         "fips": own.get("fips"),
         "capabilities": _capabilities(own.get("capabilities")),
         "cpuPartitioningMode": "AllNodes" if own.get("cpu_partitioning") else None,
     }
-    return {name: wish for name, wish in wishes.items() if wish}
+    return {name: value for name, value in options.items() if value}
 
 
 def _proxy(own: dict[str, Any] | None) -> dict[str, Any] | None:

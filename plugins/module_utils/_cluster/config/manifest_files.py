@@ -21,15 +21,15 @@ DIRECTORY, OTHER_DIRECTORY = "manifests", "openshift"
 
 
 def texts_of(manifests: Mapping[str, Any]) -> dict[str, str]:
-    """By file name. A manifest is text, or what Ansible has already made of it."""
+    """By file name. A manifest is text, or data that Ansible has parsed."""
     texts = {name: content if isinstance(content, str) else _dumped(content) for name, content in manifests.items()}
     for name, text in texts.items():
-        _refuse_mistakes(name, text)
+        _refuse_errors(name, text)
     return texts
 
 
 def add(assets: Path, texts: Mapping[str, str]) -> str:
-    """Which of the installer's own had to give way."""
+    """Write the manifests; return a note about the installer's own that were replaced."""
     replaced = []
     for name, text in texts.items():
         other = assets / OTHER_DIRECTORY / name
@@ -44,13 +44,13 @@ def _dumped(content: Any) -> str:
     return yaml_text.dump(*content) if isinstance(content, list) else yaml_text.dump(content)
 
 
-def _refuse_mistakes(name: str, text: str) -> None:
-    """A broken manifest would hold up the bootstrap VM for an hour, and nothing would tell why."""
+def _refuse_errors(name: str, text: str) -> None:
+    """An invalid manifest would stop the bootstrap VM for an hour without an error message."""
     if not NAME.fullmatch(name):
-        raise OperatorError(f"Manifest {name}: its name is to be a plain file name that ends in .yaml, .yml or .json.")
+        raise OperatorError(f"Manifest {name}: the name must be a plain file name that ends in .yaml, .yml or .json.")
     documents = yaml_text.documents_in(text, f"Manifest {name}")
     if not documents:
-        raise OperatorError(f"Manifest {name} is empty.")
+        raise OperatorError(f"Manifest {name} must not be empty.")
     for document in documents:
         if not isinstance(document, dict) or not document.get("apiVersion") or not document.get("kind"):
-            raise OperatorError(f"Manifest {name} is to have an apiVersion and a kind.")
+            raise OperatorError(f"Manifest {name} must have an apiVersion and a kind.")

@@ -12,7 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.networ
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, networks
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, must_not_overlap
 
 NETWORKS = ("machineNetwork", "clusterNetwork", "serviceNetwork")
 
@@ -20,22 +20,21 @@ NETWORKS = ("machineNetwork", "clusterNetwork", "serviceNetwork")
 def problems(config: dict[str, Any]) -> Iterator[str]:
     kind = at(config, "networking.networkType")
     if not isinstance(kind, str) or not kind:
-        yield "networking.networkType: is no name; OVNKubernetes is right"
+        yield f"networking.networkType: {must_be('a name, such as OVNKubernetes', kind)}"
     seen: list[tuple[str, Network]] = []
     for key in NETWORKS:
         found = networks(config, key)
         if not found or None in found:
-            yield f"networking.{key}: is no list of networks; one network of each IP version is right"
+            yield f"networking.{key}: must be a list of networks, one of each IP version"
         for item in (item for item in found if item):
             for other_key, other in seen:
                 if other.version == item.version and other.overlaps(item):
-                    overlap = f"has {item}, which overlaps {other} of {other_key}"
-                    yield f"networking.{key}: {overlap}; networks apart are right"
+                    yield f"networking.{key}: {must_not_overlap(f'{other} of {other_key}', item)}"
             seen.append((key, item))
     versions = {key: {item.version for other_key, item in seen if other_key == key} for key in NETWORKS}
     for key in NETWORKS[1:]:
         if versions[key] and versions[NETWORKS[0]] and versions[key] != versions[NETWORKS[0]]:
-            yield f"networking.{key}: has not the IP versions of {NETWORKS[0]}; one network of each is right"
+            yield f"networking.{key}: must have one network of each IP version of {NETWORKS[0]}"
     yield from _host_prefixes(config)
 
 
@@ -45,7 +44,7 @@ def _host_prefixes(config: dict[str, Any]) -> Iterator[str]:
         prefix = given.get("hostPrefix") if isinstance(given, Mapping) else None
         if item is None or prefix is None:
             continue
-        right = "64 is right" if item.version == V6 else f"{item.prefixlen} to {item.max_prefixlen} are right"
+        right = f"{HOST_PREFIX[V6]}" if item.version == V6 else f"{item.prefixlen} to {item.max_prefixlen}"
         whole = isinstance(prefix, int) and not isinstance(prefix, bool)
         if not whole or prefix < item.prefixlen or (item.version == V6 and prefix != HOST_PREFIX[V6]):
-            yield f"networking.clusterNetwork[{number}].hostPrefix: is {show(prefix)}; {right}"
+            yield f"networking.clusterNetwork[{number}].hostPrefix: {must_be(right, prefix)}"

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""platform.baremetal: the lab as the installer is told of it."""
+"""platform.baremetal of install-config.yaml."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def platform(lab: dict[str, Any], release: Release, bmc_ca: str | None) -> dict[
 
 
 def installed(lab: dict[str, Any]) -> list[dict[str, Any]]:
-    """Spares are left out: any host beyond the replicas would become one of the cluster's."""
+    """Without spares: the cluster would use any host beyond the replicas."""
     return [node for node in lab["nodes"] if node["installer"]]
 
 
@@ -64,7 +64,7 @@ def _bootstrap(own: dict[str, Any], release: Release) -> dict[str, Any]:
 
 
 def _time_servers(lab: dict[str, Any], release: Release) -> dict[str, Any]:
-    """Nodes have them by DHCP as well, in any release."""
+    """Nodes also get them by DHCP, in any release."""
     wanted = lab["ntp_servers"] and knows(release, "additionalNTPServers", PLATFORM)
     return {"additionalNTPServers": list(lab["ntp_servers"])} if wanted else {}
 

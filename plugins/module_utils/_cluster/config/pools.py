@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     Release,
     text,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
 
 FEWEST, PAIR = 3, 2
 WITH_PREVIEWS = ("TechPreviewNoUpgrade", "CustomNoUpgrade")
@@ -27,12 +27,12 @@ def problems(config: dict[str, Any], release: Release) -> Iterator[str]:
     misread = [problem for path, name, pool in pools(config) for problem in _pool(path, name, pool)]
     yield from misread or _counts(config, release)
     if len(config["compute"]) > 1:
-        yield f"compute: has {len(config['compute'])} pools; one is right"
+        yield f"compute: must have one pool {got(len(config['compute']))}"
     yield from _fences(config, release)
 
 
 def pools(config: dict[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Where each stands, what it is called, and what it says."""
+    """Path, name and content of each pool."""
     yield "controlPlane", "master", config["controlPlane"]
     if "arbiter" in config:
         yield "arbiter", "arbiter", config["arbiter"]
@@ -41,34 +41,35 @@ def pools(config: dict[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]
 
 
 def _pool(path: str, name: str, pool: Mapping[str, Any]) -> Iterator[str]:
-    """Without a number the installer takes 3, which a list that was replaced easily comes to."""
+    """Without replicas, as in a list that was replaced, the installer would use 3."""
     if pool.get("name") != name:
-        yield f"{path}.name: is {show(pool.get('name'))}; {name} is right"
+        yield f"{path}.name: {must_be(name, pool.get('name'))}"
     replicas = pool.get("replicas")
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        yield f"{path}.replicas: is {show(replicas)}; a whole number is right"
+        yield f"{path}.replicas: {must_be('a whole number', replicas)}"
 
 
 def _counts(config: dict[str, Any], release: Release) -> Iterator[str]:
     count, arbiters = config["controlPlane"]["replicas"], at(config, "arbiter.replicas") or 0
     pair = release >= ARBITER_AND_FENCING and (arbiters == 1 or len(entries(config, FENCES)) == PAIR)
     if count < FEWEST and not (count == PAIR and pair):
-        right = f"{FEWEST} or more are right, or {PAIR} with an arbiter or with two fencing credentials"
-        yield f"controlPlane.replicas: is {count}; {right}"
+        right = f"{FEWEST} or more, or {PAIR} with an arbiter or with two fencing credentials"
+        yield f"controlPlane.replicas: {must_be(right, count)}"
     elif arbiters and count != PAIR:
-        yield f"arbiter.replicas: is {arbiters} beside {count} control plane nodes; an arbiter is for exactly {PAIR}"
+        right = f"0 with {count} control plane nodes: an arbiter is for exactly {PAIR}"
+        yield f"arbiter.replicas: {must_be(right, arbiters)}"
 
 
 def _fences(config: dict[str, Any], release: Release) -> Iterator[str]:
     credentials = entries(config, FENCES)
     if credentials and release < FENCING_WITHOUT_PREVIEW and config.get("featureSet") not in WITH_PREVIEWS:
-        wrong = f"is {show(config.get('featureSet'))} beside fencing, a technology preview in {text(release)}"
-        yield f"featureSet: {wrong}; {' or '.join(WITH_PREVIEWS)} is right"
+        right = f"{' or '.join(WITH_PREVIEWS)} with fencing, a technology preview in release {text(release)}"
+        yield f"featureSet: {must_be(right, config.get('featureSet'))}"
     if credentials and len(credentials) != PAIR:
-        yield f"{FENCES}: has {len(credentials)}; {PAIR} are right, one for each control plane node"
+        yield f"{FENCES}: must have {PAIR} items, one for each control plane node {got(len(credentials))}"
     names = [host.get("name") for host in entries(config, f"{PLATFORM}.hosts") if host.get("role") == "master"]
     for number, credential in enumerate(credentials):
         if credential.get("hostname") not in names:
-            yield f"{FENCES}[{number}].hostname: is {show(credential.get('hostname'))}; a control plane host is right"
+            yield f"{FENCES}[{number}].hostname: {must_be('a control plane host', credential.get('hostname'))}"
         if not isinstance(credential.get("address"), str):
-            yield f"{FENCES}[{number}].address: is {show(credential.get('address'))}; the address of its BMC is right"
+            yield f"{FENCES}[{number}].address: {must_be('the address of its BMC', credential.get('address'))}"

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading an install-config.yaml that anybody may have had a hand in."""
+"""Reading an install-config.yaml of any shape."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def entries(config: Any, path: str) -> list[Any]:
 
 
 def networks(config: Any, key: str) -> list[Network | None]:
-    """None for what is no network."""
+    """None for each item that is invalid."""
     found = entries(config, f"networking.{key}")
     return [network(item.get("cidr") if isinstance(item, Mapping) else item) for item in found]
 

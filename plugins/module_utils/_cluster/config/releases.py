@@ -1,16 +1,17 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which keys of install-config.yaml, for the platform baremetal, a release knows: all of it stands here."""
+"""The keys of install-config.yaml that each release knows, for the platform baremetal."""
 
 from __future__ import annotations
 
 import re
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 
 Release = tuple[int, int]
-"""Compared whole: 5.0 follows 4.22."""
+"""Major and minor: 5.0 follows 4.22."""
 
 OLDEST = (4, 9)
 
@@ -83,7 +84,7 @@ KEYS: dict[str, dict[str, Release]] = {
 ARBITER_AND_FENCING = (4, 20)
 FENCING_WITHOUT_PREVIEW = (4, 22)
 ETCD_SPEED = (4, 16)
-"""Before it, the etcd profile was for clusters with technology previews only."""
+"""The first release with the etcd profile outside technology previews."""
 
 
 def release_of(version: str) -> Release:
@@ -91,7 +92,7 @@ def release_of(version: str) -> Release:
     match = re.search(r"([0-9]+)\.([0-9]+)", version)
     release = (int(match[1]), int(match[2])) if match else None
     if release is None or release < OLDEST:
-        raise OperatorError(f"The version is {version!r}: {text(OLDEST)} or later is right, such as stable-4.20.")
+        raise OperatorError(f"version {must_be(f'{text(OLDEST)} or later, such as stable-4.20', version)}.")
     return release
 
 

@@ -1,9 +1,9 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an installer has against an install-config.yaml, or would stumble over without a word.
+"""What an installer refuses in an install-config.yaml, or fails on without an error message.
 
-The model keeps all of it by itself. What lab_spec.install.config says has the last word, and can break any of it.
+The model keeps these rules. lab_spec.install.config is merged last, and can break them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     Release,
     text,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import nearest, show, show_key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, nearest, show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LABEL_PATTERN, LONGEST_CLUSTER_NAME
 
@@ -40,7 +40,7 @@ LISTS = ("compute", f"{PLATFORM}.hosts")
 
 
 def problems(config: dict[str, Any], release: Release) -> list[str]:
-    """`key: what is wrong; what is right`, all of them."""
+    """All errors, as `key: message`."""
     misshapen = list(_shapes(config))
     if misshapen:
         return misshapen
@@ -58,11 +58,11 @@ def _shapes(config: dict[str, Any]) -> Iterator[str]:
     """The other rules rely on these."""
     for path in (*MAPPINGS, *(["arbiter"] if "arbiter" in config else [])):
         if not isinstance(at(config, path), Mapping):
-            yield f"{path}: is no mapping; leave it to the lab, or give a mapping"
+            yield f"{path}: {must_be('a mapping, or left to the lab', at(config, path))}"
     for path in (*LISTS, *([FENCES] if at(config, FENCES) is not None else [])):
         found = at(config, path)
         if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-            yield f"{path}: is no list of mappings; leave it to the lab, or give such a list"
+            yield f"{path}: {must_be('a list of mappings, or left to the lab', found)}"
 
 
 def _keys(config: dict[str, Any], release: Release) -> Iterator[str]:
@@ -88,21 +88,21 @@ def _unknown(given: Mapping[str, Any], section: str, path: str, release: Release
             continue
         where, since = inside(path, show_key(name)), KEYS[section].get(name)
         if since:
-            yield f"{where}: is no key of {text(release)}; {text(since)} is the first release that has it"
+            yield f"{where}: not available in release {text(release)}; the first release with it is {text(since)}"
             continue
         close = nearest(str(name), known)
-        yield f"{where}: is no key of {text(release)}; {f'did you mean {close}?' if close else 'leave it out'}"
+        yield f"{where}: unknown key in release {text(release)}; {f'did you mean {close}?' if close else 'remove it'}"
 
 
 def _identity(config: dict[str, Any]) -> Iterator[str]:
     if config.get("apiVersion") != "v1":
-        yield f"apiVersion: is {show(config.get('apiVersion'))}; v1 is right"
+        yield f"apiVersion: {must_be('v1', config.get('apiVersion'))}"
     name = config["metadata"].get("name")
     if not isinstance(name, str) or not re.fullmatch(LABEL_PATTERN, name) or len(name) > LONGEST_CLUSTER_NAME:
-        yield f"metadata.name: is {show(name)}; at most {LONGEST_CLUSTER_NAME} characters, with no dot, are right"
+        yield f"metadata.name: {must_be(f'a name of at most {LONGEST_CLUSTER_NAME} characters, without a dot', name)}"
     if not isinstance(config.get("baseDomain"), str) or not config["baseDomain"]:
-        yield f"baseDomain: is {show(config.get('baseDomain'))}; a domain is right"
+        yield f"baseDomain: {must_be('a domain', config.get('baseDomain'))}"
     if list(config["platform"]) != ["baremetal"]:
-        yield f"platform: has {', '.join(map(show_key, config['platform']))}; baremetal alone is right"
+        yield f"platform: {must_be('baremetal alone', ', '.join(map(show_key, config['platform'])))}"
     if "imageContentSources" in config and "imageDigestSources" in config:
-        yield "imageContentSources: stands beside imageDigestSources; one of the two is right"
+        yield "imageContentSources: must not be used with imageDigestSources: remove one of the two"

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the secrets enter install-config.yaml, and how they leave it: on the managed host, and nowhere else."""
+"""Add secrets to install-config.yaml and remove them, on the managed host only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Login(Protocol):
 def with_secrets(
     config: dict[str, Any], *, pull_secret: str, logins: Mapping[str, Login], extra: dict[str, Any]
 ) -> dict[str, Any]:
-    """logins: by name of the host. extra: the operator's vaulted part, which has the last word."""
+    """logins: by name of the host. extra: the operator's vaulted part, merged last."""
     result: dict[str, Any] = copy.deepcopy(config)
     result["pullSecret"] = _checked(pull_secret)
     for host in entries(result, "platform.baremetal.hosts"):
@@ -38,34 +38,34 @@ def with_secrets(
     for credential in entries(result, "controlPlane.fencing.credentials"):
         _log_in(credential, credential["hostname"], logins)
     complete: dict[str, Any] = merged(result, extra)
-    wrong = [what for _path, what in contradictions(result, complete)]
-    if wrong:
-        raise OperatorError("\n".join(["The secret part of install-config.yaml contradicts the lab:", *wrong]))
+    errors = [text for _path, text in contradictions(result, complete)]
+    if errors:
+        raise OperatorError("\n".join(["The secret part of install-config.yaml contradicts the lab:", *errors]))
     return complete
 
 
 def _log_in(bmc: dict[str, Any], host: str, logins: Mapping[str, Login]) -> None:
     login = logins.get(host)
     if login is None:
-        raise OperatorError(f"The BMC of {host} has no login: playbooks/bmc.yml makes one for every node.")
+        raise OperatorError(f"The BMC of {host} has no login: run playbooks/bmc.yml, which makes one for every node.")
     bmc["username"], bmc["password"] = login.username, login.password
 
 
 def _checked(pull_secret: str) -> str:
-    """As the installer wants it: JSON in one line."""
-    right = "the whole text is right, as Red Hat's page or the registry gives it"
+    """As the installer needs it: JSON in one line."""
+    advice = "use the whole text, as Red Hat's page or the registry gives it"
     try:
         read = json.loads(pull_secret)
     except ValueError:
-        raise OperatorError(f"The pull secret is no JSON: {right}.") from None
+        raise OperatorError(f"The pull secret must be JSON: {advice}.") from None
     auths = read.get("auths") if isinstance(read, dict) else None
     if not isinstance(auths, dict) or not auths:
-        raise OperatorError(f"The pull secret has no auths: {right}.")
+        raise OperatorError(f"The pull secret must have auths: {advice}.")
     return json.dumps(read, separators=(",", ":"))
 
 
 def without_secrets(config: Any) -> Any:
-    """To be shown, or compared: every secret is the same word."""
+    """For showing and comparing: every secret is replaced by the same word."""
     if isinstance(config, Mapping):
         return {name: HIDDEN if is_secret_key(name) else without_secrets(item) for name, item in config.items()}
     if isinstance(config, list):

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the addresses that the cluster and the installer's bootstrap VM have."""
+"""Rules about the addresses of the cluster and of the installer's bootstrap VM."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.readin
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM, Release, knows
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
+    already_used,
+    got,
+    must_be,
+    must_not_overlap,
+)
 
 STATIC = "bootstrapExternalStatic"
+IN_MACHINE_NETWORK = "an address in the machine network"
 ENDS = 2
 
 
@@ -28,9 +34,9 @@ def problems(config: dict[str, Any], release: Release) -> Iterator[str]:
     for name, found in (("api", api), ("ingress", ingress)):
         yield from _vips(config, name, found)
     for item in set(api) & set(ingress):
-        yield f"{PLATFORM}.ingressVIPs: has {show(item)}, which is a VIP of the API already; another one is right"
+        yield f"{PLATFORM}.ingressVIPs: {already_used('the API', item)}"
     if api and ingress and len(api) != len(ingress):
-        yield f"{PLATFORM}.ingressVIPs: has {len(ingress)}, and there are {len(api)} of the API; as many are right"
+        yield f"{PLATFORM}.ingressVIPs: must have as many addresses as the API, {len(api)} {got(len(ingress))}"
     yield from _static(config, [*api, *ingress], release)
     yield from _provisioning(config)
 
@@ -45,18 +51,18 @@ def vips(config: dict[str, Any], name: str) -> list[Any]:
 def _vips(config: dict[str, Any], name: str, found: list[str]) -> Iterator[str]:
     path = f"{PLATFORM}.{name}VIP{'s' if f'{name}VIPs' in at(config, PLATFORM) else ''}"
     if not found:
-        yield f"{path}: names no address; one in the machine network is right, or one of each IP version"
+        yield f"{path}: missing; must be an address in the machine network, or one of each IP version"
         return
     for item in found:
         parsed = address(item)
         if parsed is None or not in_machine_network(config, parsed):
-            yield f"{path}: has {show(item)}; an address in the machine network is right"
+            yield f"{path}: {must_be(IN_MACHINE_NETWORK, item)}"
     versions = [parsed.version for parsed in map(address, found) if parsed]
     if len(set(versions)) < len(versions):
-        yield f"{path}: has two addresses of one IP version; one of each is right"
+        yield f"{path}: {must_be('one address of each IP version', ', '.join(found))}"
     machine = networks(config, "machineNetwork")
     if versions and machine and machine[0] and versions[0] != machine[0].version:
-        yield f"{path}: begins with {found[0]}; the IP version of the first machine network comes first"
+        yield f"{path}: must have the IP version of the first machine network first {got(found[0])}"
 
 
 def _static(config: dict[str, Any], taken: list[str], release: Release) -> Iterator[str]:
@@ -65,39 +71,39 @@ def _static(config: dict[str, Any], taken: list[str], release: Release) -> Itera
         return
     for name in ("IP", "Gateway", "DNS"):
         if f"{STATIC}{name}" not in own and knows(release, f"{STATIC}{name}", PLATFORM):
-            yield f"{PLATFORM}.{STATIC}{name}: is missing beside {min(own)}; they go together"
+            yield f"{PLATFORM}.{STATIC}{name}: missing; required with {min(own)}"
     for name, value in own.items():
         parsed = address(value)
         if parsed is None:
-            yield f"{PLATFORM}.{name}: is {show(value)}; an address is right"
+            yield f"{PLATFORM}.{name}: {must_be('an address', value)}"
         elif not name.endswith("DNS") and not in_machine_network(config, parsed):
-            yield f"{PLATFORM}.{name}: is {value}; an address in the machine network is right"
+            yield f"{PLATFORM}.{name}: {must_be(IN_MACHINE_NETWORK, value)}"
     ip = own.get(f"{STATIC}IP")
     if ip in taken or ip == own.get(f"{STATIC}Gateway"):
-        yield f"{PLATFORM}.{STATIC}IP: is {show(ip)}, which is a VIP or the gateway; another one is right"
+        yield f"{PLATFORM}.{STATIC}IP: {already_used('a VIP or the gateway', ip)}"
 
 
 def _provisioning(config: dict[str, Any]) -> Iterator[str]:
     own = at(config, PLATFORM)
     mode, given = own.get("provisioningNetwork", "Managed"), own.get("provisioningNetworkCIDR")
     if mode not in ("Managed", "Unmanaged", "Disabled"):
-        yield f"{PLATFORM}.provisioningNetwork: is {show(mode)}; Managed, Unmanaged or Disabled is right"
+        yield f"{PLATFORM}.provisioningNetwork: {must_be('Managed, Unmanaged or Disabled', mode)}"
     if given is None or mode == "Disabled":
         return
     cidr = network(given)
     if cidr is None:
-        yield f"{PLATFORM}.provisioningNetworkCIDR: is {show(given)}; a network is right"
+        yield f"{PLATFORM}.provisioningNetworkCIDR: {must_be('a network', given)}"
         return
     for other in networks(config, "machineNetwork"):
         if other and other.version == cidr.version and other.overlaps(cidr):
-            overlap = f"is {cidr}, which overlaps the machine network {other}"
-            yield f"{PLATFORM}.provisioningNetworkCIDR: {overlap}; a network apart is right"
+            yield f"{PLATFORM}.provisioningNetworkCIDR: {must_not_overlap(f'the machine network {other}', cidr)}"
     for key in ("bootstrapProvisioningIP", "clusterProvisioningIP"):
         item = address(own.get(key))
         if key in own and (item is None or item not in cidr):
-            yield f"{PLATFORM}.{key}: is {show(own[key])}; an address in {cidr} is right"
+            yield f"{PLATFORM}.{key}: {must_be(f'an address in {cidr}', own[key])}"
     if "provisioningDHCPRange" in own and not _is_range(own["provisioningDHCPRange"], cidr):
-        yield f"{PLATFORM}.provisioningDHCPRange: is {show(own['provisioningDHCPRange'])}; start,end in {cidr} is right"
+        text = must_be(f"start,end in {cidr}", own["provisioningDHCPRange"])
+        yield f"{PLATFORM}.provisioningDHCPRange: {text}"
 
 
 def _is_range(value: object, cidr: Network) -> bool:

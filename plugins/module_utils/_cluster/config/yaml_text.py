@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML that the installer reads as it was meant."""
+"""YAML that the installer reads with the intended types."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 
 SHORTEST_PLAIN = 3
 QUOTED = re.compile(r" '(?!<)..+'")
-"""A piece of the text, and neither a kind of token nor one character."""
+"""A quoted piece of the text, which is not a token type or a single character."""
 
 
 def dump(*documents: Any) -> str:
     dumper = _dumper()
-    plain = [json.loads(json.dumps(document)) for document in documents]  # Ansible's own kinds of text are not YAML's
-    text: str = _yaml().dump_all(plain, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    data = [json.loads(json.dumps(document)) for document in documents]  # the dumper rejects Ansible's string types
+    text: str = _yaml().dump_all(data, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False)
     return text
 
 
 def documents_in(text: str, name: str) -> list[Any]:
-    """Without empty ones. The complaint does not quote the text, which may be secret; its cause would."""
+    """The documents that are not empty. The error does not quote the text, which may be secret."""
     try:
         return [document for document in _yaml().safe_load_all(text) if document is not None]
     except _yaml().YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        problem = QUOTED.sub("", getattr(error, "problem", None) or "repair it")
-        raise OperatorError(f"{name} is no YAML{where}: {problem}.") from None
+        problem = QUOTED.sub("", getattr(error, "problem", None) or "syntax error")
+        raise OperatorError(f"{name} must be valid YAML: {problem}{where}.") from None
 
 
 def _dumper() -> Any:
@@ -49,7 +49,7 @@ def _dumper() -> Any:
 
 
 def _text(dumper: Any, value: str) -> Any:
-    """The installer's reader takes 1e3 for a number and y for true. Python's does not, and so would not quote them."""
+    """Quote what the installer's parser reads as a number (1e3) or boolean (y), though Python's does not."""
     is_plain = value[:1].isalpha() and len(value) >= SHORTEST_PLAIN
     style = "|" if "\n" in value else None if is_plain else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
 from typing import TYPE_CHECKING, Any, Callable
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import installer_errors as mistakes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import (
+    installer_errors,
     manifest_files,
     media_tls,
     no_proxy,
@@ -194,7 +194,7 @@ def _create_manifests(place: Place, job: Job) -> None:
     except subprocess.TimeoutExpired as error:
         raise OperatorError(f"`{job.program.name} create manifests` did not end in {MANIFESTS_SECONDS} s.") from error
     if done.returncode:
-        found = "\n".join(mistakes.told(done.stderr + done.stdout, job.known_secrets(place)))
+        found = "\n".join(installer_errors.errors_in(done.stderr + done.stdout, job.known_secrets(place)))
         if done.returncode == WRONG_CONFIG:
             raise OperatorError(f"The installer refuses the lab's install-config.yaml:\n{found}")
         code = f"ended with {done.returncode}"

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who gets which address: what is pinned stays, everything else finds its place by role and number."""
+"""Assign addresses: declared ones as they are, all others by role and number."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Span, capacity, key_of, of_family
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.free_addresses import NoRoomError, Room
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import (
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.free_addresses import (
+    FreeAddresses,
+    NoFreeAddressError,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import (
     ARBITER,
     CONTROL_PLANE,
     SPARE,
@@ -27,10 +31,10 @@ GATEWAY_AND_VIPS = 3
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things go in a network, as offsets; negative ones count from its end."""
+    """Offsets of addresses in a network; negative ones count from its end."""
 
     hosts: int
-    """The least number of addresses that it is for."""
+    """The least size of a network with this layout."""
     api: int
     ingress: int
     bootstrap: int
@@ -63,11 +67,11 @@ class FamilyPlan:
 
 
 def plan_family(spec: LabSpec, nodes: Sequence[Node], net: Network) -> FamilyPlan | Problem:
-    """A Problem, with what would be right, when the network is too small."""
+    """A Problem when the network is too small."""
     try:
         return _planned(spec, nodes, net)
-    except NoRoomError as error:
-        return Problem(key_of(net), _advice(spec, nodes, net, str(error)))
+    except NoFreeAddressError as error:
+        return Problem("network.too-small", key_of(net), _advice(spec, nodes, net, str(error)))
 
 
 def layout_of(net: Network) -> Layout:
@@ -75,75 +79,75 @@ def layout_of(net: Network) -> Layout:
 
 
 def _planned(spec: LabSpec, nodes: Sequence[Node], net: Network) -> FamilyPlan:
-    layout, room, family = layout_of(net), _room_beside_pinned(spec, net), net.version
-    vips, with_vips = spec.machine_network.vips, family in pinned.vip_families(spec)
-    # In the order of importance, so that growth moves what matters least.
-    api = _pinned_or(room, of_family(vips.api or (), family), layout.api) if with_vips else None
-    ingress = _pinned_or(room, of_family(vips.ingress or (), family), layout.ingress) if with_vips else None
-    bootstrap = _bootstrap(spec, room, layout, net)
-    bootstrap_pool = _bootstrap_pool(spec, room, layout, net)
-    pool = pinned.span_of(spec.machine_network.dhcp_pool, family)
+    layout, free, family = layout_of(net), _free_addresses(spec, net), net.version
+    vips, with_vips = spec.machine_network.vips, family in declared.vip_families(spec)
+    # The order decides which addresses change when a lab grows: the first ones do not.
+    api = _declared_or_free(free, of_family(vips.api or (), family), layout.api) if with_vips else None
+    ingress = _declared_or_free(free, of_family(vips.ingress or (), family), layout.ingress) if with_vips else None
+    bootstrap = _bootstrap(spec, free, layout, net)
+    bootstrap_pool = _bootstrap_pool(spec, free, layout, net)
+    pool = declared.span_of(spec.machine_network.dhcp_pool, family)
     return FamilyPlan(
         network=net,
-        gateway=pinned.gateway_of(spec, net),
+        gateway=declared.gateway_of(spec, net),
         api=api,
         ingress=ingress,
         bootstrap=bootstrap,
         bootstrap_pool=bootstrap_pool,
-        dhcp_pool=pool or room.next_span(layout.dhcp_pool, layout.dhcp_pool_size),
-        nodes={node.name: _node_address(room, node, layout, family) for node in nodes},
+        dhcp_pool=pool or free.next_span(layout.dhcp_pool, layout.dhcp_pool_size),
+        nodes={node.name: _node_address(free, node, layout, family) for node in nodes},
     )
 
 
-def _room_beside_pinned(spec: LabSpec, net: Network) -> Room:
-    room = Room(net)
-    room.take(pinned.gateway_of(spec, net))
-    for claim in pinned.claims(spec):
-        room.take(claim.address)
-    for item in pinned.ranges(spec):
+def _free_addresses(spec: LabSpec, net: Network) -> FreeAddresses:
+    free = FreeAddresses(net)
+    free.take(declared.gateway_of(spec, net))
+    for claim in declared.claims(spec):
+        free.take(claim.address)
+    for item in declared.ranges(spec):
         if item.span:
-            room.take_span(item.span)
-    return room
+            free.take_span(item.span)
+    return free
 
 
-def _pinned_or(room: Room, address: Address | None, offset: int) -> Address:
-    return address or room.next(offset)
+def _declared_or_free(free: FreeAddresses, address: Address | None, offset: int) -> Address:
+    return address or free.next(offset)
 
 
-def _bootstrap(spec: LabSpec, room: Room, layout: Layout, net: Network) -> Address | None:
-    """Static and pinned addresses have the families they were given; a derived one fits the mode."""
+def _bootstrap(spec: LabSpec, free: FreeAddresses, layout: Layout, net: Network) -> Address | None:
+    """Declared addresses have their own families; that of a derived one depends on the mode."""
     wanted = spec.bootstrap
     if wanted.address == "pool":
         return None
     if wanted.ip:
         return of_family(wanted.ip, net.version)
-    primary = net == pinned.machine_networks(spec)[0]
-    return room.next(layout.bootstrap) if primary or wanted.address == "reserved" else None
+    primary = net == declared.machine_networks(spec)[0]
+    return free.next(layout.bootstrap) if primary or wanted.address == "reserved" else None
 
 
-def _bootstrap_pool(spec: LabSpec, room: Room, layout: Layout, net: Network) -> Span | None:
+def _bootstrap_pool(spec: LabSpec, free: FreeAddresses, layout: Layout, net: Network) -> Span | None:
     if spec.bootstrap.address != "pool":
         return None
-    own = pinned.bootstrap_pool(spec, net.version)
-    return own or room.next_span(layout.bootstrap_pool, layout.bootstrap_pool_size)
+    own = declared.bootstrap_pool(spec, net.version)
+    return own or free.next_span(layout.bootstrap_pool, layout.bootstrap_pool_size)
 
 
-def _node_address(room: Room, node: Node, layout: Layout, family: int) -> Address:
+def _node_address(free: FreeAddresses, node: Node, layout: Layout, family: int) -> Address:
     own = of_family(node.override.ip or (), family)
-    return own or room.next(layout.nodes[node.role] + node.index)
+    return own or free.next(layout.nodes[node.role] + node.index)
 
 
 def _needed(spec: LabSpec, nodes: Sequence[Node], net: Network) -> int:
     layout, wanted = layout_of(net), spec.machine_network
-    pools = [pinned.span_of(pool, net.version) for pool in wanted.pools]
-    dhcp = pinned.span_of(wanted.dhcp_pool, net.version)
+    pools = [declared.span_of(pool, net.version) for pool in wanted.pools]
+    dhcp = declared.span_of(wanted.dhcp_pool, net.version)
     bootstrap = layout.bootstrap_pool_size if spec.bootstrap.address == "pool" else 1
     return (
         GATEWAY_AND_VIPS
         + len(nodes)
         + sum(of_family(item.ip, net.version) is not None for item in wanted.reservations)
         + (dhcp.size if dhcp else layout.dhcp_pool_size)
-        + (0 if pinned.bootstrap_pool(spec, net.version) else bootstrap)
+        + (0 if declared.bootstrap_pool(spec, net.version) else bootstrap)
         + sum(span.size for span in pools if span)
     )
 
@@ -151,11 +155,9 @@ def _needed(spec: LabSpec, nodes: Sequence[Node], net: Network) -> int:
 def _advice(spec: LabSpec, nodes: Sequence[Node], net: Network, lacking: str) -> str:
     needed = _needed(spec, nodes, net)
     if needed <= capacity(net):
-        return f"has no {lacking} left beside what is pinned; a larger network, or fewer pinned addresses, is right"
+        return f"no {lacking} left beside the pinned addresses: use a larger network or pin fewer {got(net)}"
     larger = net
     while _needed(spec, nodes, larger) > capacity(larger) and larger.prefixlen:
         larger = larger.supernet()
-    return (
-        f"has room for {capacity(net)} addresses, and this lab needs {needed} (gateway, VIPs, {len(nodes)} nodes, "
-        f"reservations, DHCP pools); a /{larger.prefixlen} is right"
-    )
+    needs = f"{needed} addresses for gateway, VIPs, {len(nodes)} nodes, reservations and DHCP pools"
+    return must_be(f"a /{larger.prefixlen} or larger: the lab needs {needs}", net)

@@ -1,13 +1,13 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names of the lab."""
+"""The DNS names of the lab."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
 RESERVED_NAMES = ("api", "api-int", "apps", "bootstrap")
@@ -18,7 +18,7 @@ def domain_of(spec: LabSpec) -> str:
 
 
 def full_name(spec: LabSpec, name: str) -> str:
-    """A name without a dot is one in the lab's domain."""
+    """A name without a dot is in the lab's domain."""
     return name if "." in name else f"{name}.{domain_of(spec)}"
 
 

@@ -9,11 +9,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 
 
-class NoRoomError(Exception):
-    """The network has no place left."""
+class NoFreeAddressError(Exception):
+    """All addresses of the network are used."""
 
 
-class Room:
+class FreeAddresses:
     def __init__(self, net: Network) -> None:
         self._base = net.network_address
         self._first = int(first_host(net)) - int(net.network_address)
@@ -36,7 +36,7 @@ class Room:
         return self._base + found
 
     def next_span(self, offset: int, length: int) -> Span:
-        """The same for so many in a row; a negative offset counts from the end."""
+        """The same for several in a row; a negative offset counts from the end."""
         start = self._last + 1 + offset if offset < 0 else offset
         found = self._search(start, length)
         span = Span(self._base + found, self._base + (found + length - 1))
@@ -48,19 +48,19 @@ class Room:
         if found is None:
             found = self._search_up(self._first, length)
         if found is None:
-            raise NoRoomError(f"{length} addresses in a row" if length > 1 else "free address")
+            raise NoFreeAddressError(f"{length} addresses in a row" if length > 1 else "free address")
         return found
 
     def _search_up(self, start: int, length: int) -> int | None:
         while start + length - 1 <= self._last:
-            obstacle = self._obstacle(start, start + length - 1)
-            if obstacle is None:
+            used = self._last_used(start, start + length - 1)
+            if used is None:
                 return start
-            start = obstacle + 1
+            start = used + 1
         return None
 
-    def _obstacle(self, start: int, end: int) -> int | None:
-        """The last address of something that is in the way."""
+    def _last_used(self, start: int, end: int) -> int | None:
+        """The last offset of a range or address in use."""
         for low, high in self._spans:
             if low <= end and start <= high:
                 return high

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab itself: the one thing that all parts of the model are made of."""
+"""The lab with all addresses, from which the model is made."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from dataclasses import dataclass
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import of_family
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, Problems
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.addresses import FamilyPlan, plan_family
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.provisioning import (
     ProvisioningPlan,
     plan_provisioning,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A draft in which everything has its address."""
+    """A parsed lab with all its addresses."""
 
-    draft: Draft
+    parsed: ParsedLab
     families: tuple[FamilyPlan, ...]
     """The primary family first."""
     provisioning: ProvisioningPlan | None
 
     @property
     def spec(self) -> LabSpec:
-        return self.draft.spec
+        return self.parsed.spec
 
     @property
     def identity(self) -> Identity:
-        return self.draft.identity
+        return self.parsed.identity
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        return self.draft.nodes
+        return self.parsed.nodes
 
     @property
     def domain(self) -> str:
-        return self.draft.domain
+        return self.parsed.domain
 
     @property
     def primary(self) -> FamilyPlan:
@@ -72,11 +72,11 @@ class Lab:
         return [item for item in found if item]
 
 
-def planned(draft: Draft, problems: Problems) -> Lab | None:
-    """Find everything its place, or report which network is too small."""
-    spec = draft.spec
-    outcomes = [plan_family(spec, draft.nodes, net) for net in pinned.machine_networks(spec)]
+def planned(parsed: ParsedLab, problems: Problems) -> Lab | None:
+    """Assign all addresses, or report which network is too small."""
+    spec = parsed.spec
+    outcomes = [plan_family(spec, parsed.nodes, net) for net in declared.machine_networks(spec)]
     problems.found.extend(outcome for outcome in outcomes if isinstance(outcome, Problem))
     families = tuple(outcome for outcome in outcomes if isinstance(outcome, FamilyPlan))
     own = spec.provisioning_network
-    return None if problems.found else Lab(draft, families, plan_provisioning(own) if own else None)
+    return None if problems.found else Lab(parsed, families, plan_provisioning(own) if own else None)

@@ -1,17 +1,17 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""lab_spec -> lab: the whole way from what the operator wrote to what every play reads."""
+"""lab_spec -> lab: from the operator's specification to the model that every play reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import plain_text
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError, Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import release
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab, planned
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import (
     installer_bridges,
@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks i
     veth_pairs,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.nodes import bmc, nodes, totals
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.pinned import release
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.table import can_be_planned, judge
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.install import Capabilities, Proxy
@@ -27,18 +27,18 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import L
 
 
 def lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, Any]:
-    """The model of a lab in JSON's own types; LabSpecError names everything that is wrong with the specification.
+    """The model of a lab in JSON types; LabSpecError has all errors of the specification.
 
-    hypervisors: the hosts that carry the lab, by inventory name; those of the specification when left out.
+    hypervisors: the hosts of the lab, by inventory name; those of the specification when left out.
     """
     problems = Problems.none()
-    inventory = tuple(plain_text(name) for name in hypervisors)
+    inventory = tuple(normalize_text(name) for name in hypervisors)
     spec = LAB_SPEC.parse(_with_hypervisors(lab_spec, inventory), "", problems)
     if spec is UNREADABLE:
         raise LabSpecError(problems.found)
-    draft = Draft(spec, inventory)
-    judge(draft, problems)
-    lab = planned(draft, problems) if can_be_planned(problems) else None
+    parsed = ParsedLab(spec, inventory)
+    judge(parsed, problems)
+    lab = planned(parsed, problems) if can_be_planned(problems) else None
     if lab is None:
         raise LabSpecError(problems.found)
     return _model(lab)

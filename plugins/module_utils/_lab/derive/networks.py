@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The networks of the model: what libvirt_bridge_net and veth_pair are given."""
+"""The networks of the model, as arguments of libvirt_bridge_net and veth_pair."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6, Span, family_name
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import full_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import StaticRoute
 
 DUID_LL = "00:03:00:01"
-"""RFC 8415: a DUID made of the link-layer address alone, which is what RHCOS uses."""
+"""RFC 8415: a DUID of the link-layer address alone, as RHCOS uses it."""
 
 PROVISIONING_MTU = 1500
 
@@ -27,7 +27,7 @@ def networks(lab: Lab) -> list[dict[str, Any]]:
 
 
 def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
-    """Without a topology of its own the pair is named all the same: a lab that has changed may still have it."""
+    """With topology direct the pair is absent: a lab whose topology was changed may still have it."""
     own = lab.spec.machine_network
     network_end, node_end = lab.identity.veth_ends
     return [
@@ -43,13 +43,13 @@ def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
 
 
 def installer_bridges(lab: Lab) -> list[str]:
-    """Those that install-config.yaml will name."""
+    """The bridges in install-config.yaml."""
     provisioning = lab.spec.provisioning_network
     return [lab.spec.machine_network.bridge, *([provisioning.bridge] if provisioning else [])]
 
 
 def machine_network_name(lab: Lab) -> str:
-    """Directly attached, the network is called like its bridge: by that the installer knows it."""
+    """With topology direct, the network has the name of its bridge, by which the installer finds it."""
     own = lab.spec.machine_network
     return own.bridge if own.topology == "direct" else lab.identity.prefix
 
@@ -133,14 +133,14 @@ def _reservation(lab: Lab, name: str, mac: str, ips: list[str]) -> dict[str, Any
 
 def _own_pools(lab: Lab) -> Iterator[dict[str, Any]]:
     for pool in lab.spec.machine_network.pools:
-        for span in pinned.spans(pool):
+        for span in declared.spans(pool):
             if span:
                 yield _pool(pool.mac_prefix, span, pool.static_routes)
 
 
 def _bootstrap_pools(lab: Lab) -> Iterator[dict[str, Any]]:
     for family in lab.families:
-        own = pinned.bootstrap_pool(lab.spec, family.network.version)
+        own = declared.bootstrap_pool(lab.spec, family.network.version)
         if family.bootstrap_pool and family.bootstrap_pool != own:
             yield _pool(MAC_PREFIX, family.bootstrap_pool, ())
 
@@ -169,7 +169,7 @@ def _dns(lab: Lab) -> dict[str, Any]:
 
 
 def _by_address(pairs: Iterator[tuple[str, str]]) -> list[dict[str, Any]]:
-    """libvirt wants an address once, with all its names."""
+    """libvirt needs each address once, with all its names."""
     hosts: dict[str, list[str]] = {}
     for ip, name in pairs:
         names = hosts.setdefault(ip, [])

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The nodes of the model with their management controllers, and what they ask of their hosts."""
+"""The nodes of the model with their BMCs, and the resources that they need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Addres
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import machine_network_name
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import SPARE, Node, bmc_port, disk_serial
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import (
+    SPARE,
+    Node,
+    bmc_port,
+    disk_serial,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.nodes import ROTATING_BUSES
 
 
@@ -57,7 +62,7 @@ def _disk(lab: Lab, node: Node, number: int) -> dict[str, Any]:
 
 
 def _nics(lab: Lab, node: Node) -> list[dict[str, Any]]:
-    """PXE comes first: a node with a provisioning network boots from it."""
+    """A node with a provisioning network boots from it first, by PXE."""
     own, provisioning = lab.spec.machine_network, lab.spec.provisioning_network
     direct = own.topology == "direct"
     machine = {
@@ -80,7 +85,7 @@ def _hints(node: Node, first_serial: str) -> dict[str, Any]:
 
 
 def bmc(lab: Lab) -> dict[str, Any]:
-    """Where the management controllers listen: on the host's addresses inside the lab and nowhere else."""
+    """BMCs listen on the host's addresses inside the lab only."""
     own = lab.spec.bmc
     ports = sorted({node.bmc_port for node in lab.nodes}) if own.protocol == "ipmi" else [bmc_port(lab.spec)]
     listen = [str(item) for item in _listen(lab)]
@@ -117,7 +122,7 @@ def _node_bmc(lab: Lab, node: Node) -> dict[str, Any]:
 
 
 def _bmc_address(lab: Lab, node: Node) -> str:
-    """As install-config.yaml writes it."""
+    """In the format of install-config.yaml."""
     authority, protocol = _authority(lab, node.bmc_port), lab.spec.bmc.protocol
     if protocol == "ipmi":
         return f"ipmi://{authority}"

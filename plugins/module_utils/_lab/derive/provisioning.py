@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who gets which address in the provisioning network; the defaults are the installer's own."""
+"""Addresses in the provisioning network, with the installer's own defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Span, capacity, last_host
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.pinned import span_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import span_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import ProvisioningNetwork
 
 LARGE = 254
@@ -24,7 +24,7 @@ class ProvisioningPlan:
     bootstrap: Address
     cluster: Address
     dhcp_range: Span | None
-    """None where DHCP is not OpenShift's."""
+    """None if OpenShift serves no DHCP."""
 
 
 def plan_provisioning(own: ProvisioningNetwork) -> ProvisioningPlan:

@@ -7,33 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import HIGHEST_PORT
 
 
-def protocol(lab: Draft) -> Iterator[Problem]:
+def protocol(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     own = spec.bmc.protocol
     if own != "redfish-virtualmedia" and spec.provisioning_network is None:
-        right = "redfish-virtualmedia is right, or a lab_spec.provisioning_network"
-        yield Problem("bmc.protocol", f"is {own}, which boots nodes from a provisioning network; {right}")
+        text = must_be("redfish-virtualmedia without lab_spec.provisioning_network, from which others boot nodes", own)
+        yield Problem("bmc.needs-provisioning-network", "bmc.protocol", text)
     if own != "ipmi":
         return
     if spec.bmc.tls:
-        yield Problem("bmc.tls", "is true, and ipmi has no TLS; false is right")
+        yield Problem("bmc.ipmi-tls", "bmc.tls", must_be("false with ipmi, which has no TLS", True))
     if spec.nodes.control_plane.fencing:
-        yield Problem("nodes.control_plane.fencing", "is true, and ipmi cannot fence; bmc.protocol: redfish is right")
+        text = must_be("false with ipmi, which cannot fence: use bmc.protocol: redfish", True)
+        yield Problem("bmc.ipmi-fencing", "nodes.control_plane.fencing", text)
     firmware = [("firmware", spec.firmware)]
     firmware += [
         (f"nodes.overrides.{name}.firmware", item.firmware or "") for name, item in spec.nodes.overrides.items()
     ]
     for path, value in firmware:
         if value == "uefi-secure":
-            yield Problem(path, "is uefi-secure, which the installer refuses for ipmi; uefi or bios is right")
+            text = must_be("uefi or bios with ipmi: the installer refuses secure boot", value)
+            yield Problem("bmc.ipmi-secure-boot", path, text)
 
 
-def ports(lab: Draft) -> Iterator[Problem]:
+def ports(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     if spec.bmc.protocol != "ipmi":
         return
@@ -41,7 +44,8 @@ def ports(lab: Draft) -> Iterator[Problem]:
     for node in sorted(lab.nodes, key=lambda node: node.override.bmc_port is not None):
         path = f"{node.path}.bmc_port"
         if node.bmc_port > HIGHEST_PORT:
-            yield Problem("bmc.port", f"gives {node.name} the port {node.bmc_port}; {HIGHEST_PORT} is the highest")
+            text = must_be(f"so low that the port of {node.name} does not exceed {HIGHEST_PORT}", node.bmc_port)
+            yield Problem("bmc.port-too-high", "bmc.port", text)
         earlier = taken.setdefault(node.bmc_port, node.name)
         if earlier != node.name:
-            yield Problem(path, f"is {node.bmc_port}, which {earlier} has already; another port is right")
+            yield Problem("bmc.port-used", path, already_used(f"the node {earlier}", node.bmc_port))

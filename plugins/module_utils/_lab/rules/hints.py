@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Root device hints, and whether a disk of QEMU's can match them. It is compared as Ironic compares. Pure."""
+"""Whether a disk of QEMU can match root device hints, compared as Ironic compares them. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any, Callable, NamedTuple
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show, show_key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, show, show_key
 
 GIGABYTE = 1024**3
 """Ironic's."""
@@ -18,9 +18,9 @@ BY_PATH = "/dev/disk/by-path/"
 CHOSEN_BY_LINUX = "N"
 ADDRESS = r"[0-9]{1,3}(:0:0:[0-9]{1,3})"
 UNITS = 7
-"""Of a SCSI controller, by libvirt."""
+"""Per SCSI controller, in libvirt."""
 FEW = 5
-"""As many get one unit after the other; beyond them a name is kept free."""
+"""Up to this number, disks get one unit after the other."""
 
 Hints = Mapping[str, Any]
 """By the installer's names."""
@@ -48,21 +48,21 @@ BUSES = {
     "nvme": Bus("nvme", (), ("QEMU NVMe Ctrl",)),
 }
 ROTATES = {"virtio": True, "nvme": False}
-"""Whatever is declared."""
+"""Regardless of the declared value."""
 
 
 def problems(hints: Hints, disks: Sequence[Declared]) -> Iterator[tuple[str, str]]:
-    """Keys, and what is wrong with them. That of the hints together is empty."""
+    """Keys with their errors; the key is empty for an error of all hints together."""
     seen = [_seen(disk, disks) for disk in disks]
     wrong = [name for name in hints if not any(_matches(name, hints, disk) for disk in seen)]
     for name in wrong:
-        yield name, _says(name, hints[name], [value for disk in seen for value in disk[name]])
+        yield name, _unmatched(name, hints[name], [value for disk in seen for value in disk[name]])
     if not wrong and not any(all(_matches(name, hints, disk) for name in hints) for disk in seen):
-        yield "", f"has {' and '.join(hints)}, which different disks have; one disk must have them all"
+        yield "", f"one disk must match all hints: different disks match {' and '.join(hints)}"
 
 
 def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...]]:
-    """For each hint, what the disk has or may have: devices of one kind change names from boot to boot."""
+    """The possible values of a disk for each hint: devices of one type change names from boot to boot."""
     bus = BUSES[disk.bus]
     alike = sum(BUSES[other.bus].device == bus.device for other in disks)
     return {
@@ -77,14 +77,14 @@ def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...
     }
 
 
-def _devices(kind: str, count: int) -> tuple[str, ...]:
-    if kind == "nvme":
+def _devices(prefix: str, count: int) -> tuple[str, ...]:
+    if prefix == "nvme":
         return tuple(f"/dev/nvme{number}n1" for number in range(count))
-    return tuple(f"/dev/{kind}{letter}" for letter in ascii_lowercase[:count])
+    return tuple(f"/dev/{prefix}{letter}" for letter in ascii_lowercase[:count])
 
 
 def _addresses(bus: str, count: int) -> tuple[str, ...]:
-    """Host, channel, target and LUN. A SATA disk is alone at its port, which is a host to Linux."""
+    """Host, channel, target and LUN. To Linux, the port of each SATA disk is a host."""
     luns = {"scsi": count if count <= FEW else UNITS, "sata": 1}.get(bus, 0)
     return tuple(f"{CHOSEN_BY_LINUX}:0:0:{lun}" for lun in range(luns))
 
@@ -98,15 +98,15 @@ def _matches(name: str, hints: Hints, disk: Mapping[str, tuple[Any, ...]]) -> bo
 
 
 def _is(hint: Any, value: Any) -> bool:
-    return bool(_plain(hint) == _plain(value))
+    return bool(_normalized(hint) == _normalized(value))
 
 
 def _is_part(hint: str, value: str) -> bool:
-    return _plain(hint) in _plain(value)
+    return _normalized(hint) in _normalized(value)
 
 
 def _is_device(hint: str, value: str) -> bool:
-    """By which path a disk is reached is libvirt's choice."""
+    """libvirt chooses the path of a disk."""
     return hint.startswith(BY_PATH) or _is(hint, value)
 
 
@@ -119,7 +119,7 @@ def _is_at_most(hint: int, value: int) -> bool:
     return hint <= value
 
 
-def _plain(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
@@ -132,14 +132,13 @@ MATCHES: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _says(name: str, hint: Any, values: Sequence[Any]) -> str:
+def _unmatched(name: str, hint: Any, values: Sequence[Any]) -> str:
     if name == "minSizeGigabytes":
-        return f"is {hint}, and the largest disk has {max(values)}; that or less is right"
-    wrong = f"is {_word(hint)}, which no disk has"
+        return must_be(f"at most {max(values)}, the size of the largest disk", hint)
     if not values:
-        return f"{wrong}; the disks of this node have none"
+        return f"must be left out: the disks of this node have none {got(hint)}"
     chosen = f", where Linux chooses {CHOSEN_BY_LINUX}" if name == "hctl" else ""
-    return f"{wrong}; this node has {', '.join(dict.fromkeys(map(_word, values)))}{chosen}"
+    return must_be(f"that of a disk of this node, {', '.join(dict.fromkeys(map(_word, values)))}{chosen}", hint)
 
 
 def _word(value: Any) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import nearest
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, nearest
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, inside
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import disk_serial, groups
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
 
 PAIR = 2
@@ -19,65 +19,71 @@ LISTED = 6
 ROTATING_BUSES = ("scsi", "sata")
 
 
-def control_plane(lab: Draft) -> Iterator[Problem]:
+def control_plane(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     count, arbiters = spec.nodes.control_plane.count, spec.nodes.arbiters.count
     if arbiters > 1:
-        yield Problem("nodes.arbiters.count", f"is {arbiters}; 0 or 1 is right")
+        yield Problem("nodes.arbiters", "nodes.arbiters.count", must_be("0 or 1", arbiters))
     elif count < PAIR or (count == PAIR and not (arbiters or spec.nodes.control_plane.fencing)):
-        right = "3 or more are right, or 2 with nodes.arbiters.count: 1 or nodes.control_plane.fencing: true"
-        yield Problem("nodes.control_plane.count", f"is {count}; {right}")
+        right = "3 or more, or 2 with nodes.arbiters.count: 1 or nodes.control_plane.fencing: true"
+        yield Problem("nodes.control-plane-count", "nodes.control_plane.count", must_be(right, count))
     elif count > PAIR and arbiters:
-        yield Problem("nodes.arbiters.count", f"is 1 beside {count} control plane nodes; an arbiter is for exactly 2")
+        text = must_be(f"0 with {count} control plane nodes: an arbiter is for exactly 2", arbiters)
+        yield Problem("nodes.arbiter-unused", "nodes.arbiters.count", text)
     elif count > PAIR and spec.nodes.control_plane.fencing:
-        yield Problem("nodes.control_plane.fencing", f"is true for {count} control plane nodes; it is for exactly 2")
+        text = must_be(f"false with {count} control plane nodes: fencing is for exactly 2", True)
+        yield Problem("nodes.fencing-unused", "nodes.control_plane.fencing", text)
     elif arbiters and spec.nodes.control_plane.fencing:
-        yield Problem("nodes.control_plane.fencing", "is true beside an arbiter; one of the two is right")
+        text = must_be("false with an arbiter: use one of the two", True)
+        yield Problem("nodes.fencing-and-arbiter", "nodes.control_plane.fencing", text)
 
 
-def overrides(lab: Draft) -> Iterator[Problem]:
+def overrides(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     names = [node.name for node in lab.nodes]
     for name, override in spec.nodes.overrides.items():
         path = f"nodes.overrides.{name}"
         if name not in names:
             close = nearest(name, names)
-            right = f"did you mean {close}?" if close else f"its nodes are {_listed(names)}"
-            yield Problem(path, f"is no node of this lab; {right}")
+            hint = f"did you mean {close}?" if close else f"its nodes are {_listed(names)}"
+            yield Problem("nodes.unknown", path, f"unknown node; {hint}")
         if override.provisioning_mac and spec.provisioning_network is None:
-            yield Problem(f"{path}.provisioning_mac", "means nothing without lab_spec.provisioning_network")
+            text = "must be left out without lab_spec.provisioning_network"
+            yield Problem("nodes.provisioning-mac-unused", f"{path}.provisioning_mac", text)
         if override.bmc_port and spec.bmc.protocol != "ipmi":
-            yield Problem(f"{path}.bmc_port", "is for bmc.protocol: ipmi; by Redfish all nodes share bmc.port")
+            text = "must be left out unless bmc.protocol is ipmi: with Redfish, all nodes share bmc.port"
+            yield Problem("nodes.bmc-port-unused", f"{path}.bmc_port", text)
 
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:LISTED]) + (" and so on" if len(names) > LISTED else "")
 
 
-def hypervisors(lab: Draft) -> Iterator[Problem]:
+def hypervisors(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     for name in dict.fromkeys(spec.hypervisors):
         if spec.hypervisors.count(name) > 1:
-            yield Problem("hypervisors", f"holds {name} more than once; once is right")
+            yield Problem("hypervisors.twice", "hypervisors", f"must list each host once {got(name)}")
     if lab.inventory and set(spec.hypervisors) != set(lab.inventory):
-        right = f"the inventory's group hypervisors has {', '.join(lab.inventory)}; leave the key out, or name these"
-        yield Problem("hypervisors", f"is {', '.join(spec.hypervisors)}, and {right}")
+        right = f"left out, or the hosts of the inventory's group hypervisors, {', '.join(lab.inventory)}"
+        yield Problem("hypervisors.not-of-inventory", "hypervisors", must_be(right, ", ".join(spec.hypervisors)))
     for name, override in spec.nodes.overrides.items():
         if override.hypervisor and override.hypervisor not in spec.hypervisors:
-            right = f"one of lab_spec.hypervisors is right: {', '.join(spec.hypervisors)}"
-            yield Problem(f"nodes.overrides.{name}.hypervisor", f"is {override.hypervisor}; {right}")
+            text = must_be(f"one of lab_spec.hypervisors, {', '.join(spec.hypervisors)}", override.hypervisor)
+            yield Problem("nodes.hypervisor", f"nodes.overrides.{name}.hypervisor", text)
 
 
-def disks(lab: Draft) -> Iterator[Problem]:
+def disks(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     described = [group.disks for _role, _key, group in groups(spec)]
     described += [override.disks or () for override in spec.nodes.overrides.values()]
     for disk in (disk for listed in described for disk in listed):
         if disk.rotational is not None and disk.bus not in ROTATING_BUSES:
-            yield Problem(f"{disk.at}.rotational", f"cannot be shown by the bus {disk.bus}; bus: scsi or sata is right")
+            text = f"not available on the bus {disk.bus}: use bus: scsi or sata, or leave it out"
+            yield Problem("disks.rotational", f"{disk.at}.rotational", text)
 
 
-def root_device_hints(lab: Draft) -> Iterator[Problem]:
+def root_device_hints(lab: ParsedLab) -> Iterator[Problem]:
     for node in lab.nodes:
         if node.override.root_device_hints is None:
             continue
@@ -88,4 +94,4 @@ def root_device_hints(lab: Draft) -> Iterator[Problem]:
             for number, disk in enumerate(node.disks)
         ]
         for name, text in hints.problems(given, declared):
-            yield Problem(inside(f"{node.path}.root_device_hints", name), text)
+            yield Problem("disks.root-device-hints", inside(f"{node.path}.root_device_hints", name), text)

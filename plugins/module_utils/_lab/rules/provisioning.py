@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_not_overlap
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import pinned
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.provisioning import plan_provisioning
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.addresses import (
+    INVALID_RANGE,
     against_cluster,
+    in_range,
     outside,
     sized,
 )
@@ -22,18 +25,19 @@ ROOT = "provisioning_network"
 OWNER = "the provisioning network"
 
 
-def network(lab: Draft) -> Iterator[Problem]:
+def network(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     if spec.provisioning_network is None:
         return
     own, path = spec.provisioning_network.cidr, f"{ROOT}.cidr"
     yield from against_cluster(spec, own, path)
-    for net in pinned.machine_networks(spec):
+    for net in declared.machine_networks(spec):
         if net.version == own.version and net.overlaps(own):
-            yield Problem(path, f"is {own}, which overlaps the machine network {net}; a network apart is right")
+            text = must_not_overlap(f"the machine network {net}", own)
+            yield Problem("provisioning.overlaps-machine-network", path, text)
 
 
-def addresses(lab: Draft) -> Iterator[Problem]:
+def addresses(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     if spec.provisioning_network is None:
         return
@@ -43,26 +47,26 @@ def addresses(lab: Draft) -> Iterator[Problem]:
         yield from outside(item, plan.network, f"{ROOT}.{name}", OWNER)
         earlier = taken.setdefault(item, name)
         if earlier != name:
-            yield Problem(f"{ROOT}.{name}", f"is {item}, which {earlier} has already; another one is right")
+            yield Problem("provisioning.address-used", f"{ROOT}.{name}", already_used(earlier, item))
         if plan.dhcp_range and item in plan.dhcp_range:
-            yield Problem(
-                f"{ROOT}.{name}", f"is {item}, inside the DHCP range ({plan.dhcp_range}); one outside is right"
-            )
+            yield in_range(item, "the DHCP range", plan.dhcp_range, f"{ROOT}.{name}")
 
 
-def dhcp_range(lab: Draft) -> Iterator[Problem]:
+def dhcp_range(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
     own = spec.provisioning_network
     if own is None:
         return
     path, nodes = f"{ROOT}.dhcp_range", len(lab.nodes)
     if own.dhcp_range and own.mode == "unmanaged":
-        yield Problem(path, "means nothing with mode: unmanaged, where DHCP is not OpenShift's; leave it out")
+        text = "must be left out with mode: unmanaged, where OpenShift serves no DHCP"
+        yield Problem("provisioning.range-unused", path, text)
         return
     plan = plan_provisioning(own)
     if own.mode == "managed" and plan.dhcp_range is None:
-        wrong = "has no range from start to end" if own.dhcp_range else f"has no room left in {own.cidr}"
-        yield Problem(path, f"{wrong}; one with {nodes} addresses or more is right")
+        too_small = f"no addresses left in {own.cidr}: use a larger lab_spec.{ROOT}.cidr"
+        text = INVALID_RANGE if own.dhcp_range else too_small
+        yield Problem("provisioning.no-range", path, text)
     if plan.dhcp_range is None:
         return
     yield from sized(plan.dhcp_range, path, max(1, nodes))

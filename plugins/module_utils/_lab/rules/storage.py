@@ -1,24 +1,25 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about where disks lie."""
+"""Rules about where disks are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY
 
 
-def pool_directory(lab: Draft) -> Iterator[Problem]:
+def pool_directory(lab: ParsedLab) -> Iterator[Problem]:
     path = lab.spec.storage_pool.path or ""
     objection = pool_path.objection(path)
     if objection:
-        yield Problem("storage_pool.path", objection)
+        yield Problem("storage.system-directory", "storage_pool.path", objection)
     media = f"{POOL_DIRECTORY}/{lab.identity.prefix}-media"
     if path == media or path.startswith(f"{media}/"):
-        text = f"is {path}, where the lab's BMCs have their media; another directory is right, such as /srv/labs/demo"
-        yield Problem("storage_pool.path", text)
+        text = must_be(f"outside {media}, where the lab's BMCs store their media, such as /srv/labs/demo", path)
+        yield Problem("storage.media-directory", "storage_pool.path", text)

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which rule judges which keys. A rule is silent while a key that it needs could not be read."""
+"""The rules and the keys that they need. A rule is skipped if a key that it needs could not be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, Problems
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import addresses as rules_addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import bmc as rules_bmc
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import dns as rules_dns
@@ -21,7 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import uniq
 
 
 class Rule(NamedTuple):
-    check: Callable[[Draft], Iterator[Problem]]
+    check: Callable[[ParsedLab], Iterator[Problem]]
     needs: tuple[str, ...] = ()
 
 
@@ -85,12 +85,12 @@ PLAN_NEEDS = (
 )
 
 
-def judge(draft: Draft, problems: Problems) -> None:
+def judge(parsed: ParsedLab, problems: Problems) -> None:
     for rule in RULES:
         if all(problems.knows(key) for key in rule.needs):
-            problems.found.extend(rule.check(draft))
+            problems.found.extend(rule.check(parsed))
 
 
 def can_be_planned(problems: Problems) -> bool:
-    """Whether it can be said that a network is too small: not while what claims its addresses is wrong."""
+    """Addresses can be assigned only if all keys that affect them are valid."""
     return not any(problems.concern(key) for key in PLAN_NEEDS)

@@ -1,17 +1,18 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No two things may share a name, MAC, UUID, serial number or interface."""
+"""Names, MACs, UUIDs, serial numbers and interfaces must be unique."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import RESERVED_NAMES
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.draft import Draft
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import disk_serial
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
@@ -19,43 +20,42 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import L
 class Mark(NamedTuple):
     value: str
     path: str
-    """The key that gives it, or could."""
+    """The key that sets it, or could."""
     owner: str
-    pinned: bool = True
+    declared: bool = True
 
 
-def duplicates(marks: Iterable[Mark]) -> Iterator[Problem]:
-    """The pinned one is named as wrong, since it is the one to change."""
+def duplicates(what: str, marks: Iterable[Mark]) -> Iterator[Problem]:
+    """The error is that of the declared value, which can be changed."""
     taken: dict[str, Mark] = {}
-    for mark in sorted(marks, key=lambda mark: mark.pinned):
+    for mark in sorted(marks, key=lambda mark: mark.declared):
         earlier = taken.setdefault(mark.value, mark)
         if earlier is not mark:
-            how = "is" if mark.pinned else "is left to be derived as"
-            whose = f"which {earlier.owner} has already"
-            yield Problem(mark.path, f"{how} {mark.value}, {whose}; another one is right")
+            how = "" if mark.declared else "the derived value is "
+            yield Problem(f"unique.{what}", mark.path, how + already_used(earlier.owner, mark.value))
 
 
-def host_names(lab: Draft) -> Iterator[Problem]:
+def host_names(lab: ParsedLab) -> Iterator[Problem]:
     spec = lab.spec
-    marks = [Mark(name, "", "the cluster itself", pinned=False) for name in RESERVED_NAMES]
-    marks += [Mark(node.name, "", f"the node {node.name}", pinned=False) for node in lab.nodes]
+    marks = [Mark(name, "", "the cluster itself", declared=False) for name in RESERVED_NAMES]
+    marks += [Mark(node.name, "", f"the node {node.name}", declared=False) for node in lab.nodes]
     for item in spec.machine_network.reservations:
         marks.append(Mark(item.name, f"{item.at}.name", f"lab_spec.{item.at}"))
-    return duplicates(marks)
+    return duplicates("host-name", marks)
 
 
-def macs(lab: Draft) -> Iterator[Problem]:
-    return duplicates(_macs(lab))
+def macs(lab: ParsedLab) -> Iterator[Problem]:
+    return duplicates("mac", _macs(lab))
 
 
-def _macs(lab: Draft) -> Iterator[Mark]:
+def _macs(lab: ParsedLab) -> Iterator[Mark]:
     spec = lab.spec
     for node in lab.nodes:
         yield Mark(node.mac, f"{node.path}.mac", f"the node {node.name}", bool(node.override.mac))
         if node.provisioning_mac:
-            pinned = bool(node.override.provisioning_mac)
+            declared = bool(node.override.provisioning_mac)
             owner = f"the node {node.name} in the provisioning network"
-            yield Mark(node.provisioning_mac, f"{node.path}.provisioning_mac", owner, pinned)
+            yield Mark(node.provisioning_mac, f"{node.path}.provisioning_mac", owner, declared)
     for item in spec.machine_network.reservations:
         yield Mark(item.mac, f"{item.at}.mac", f"the reservation {item.name}")
     if spec.bootstrap.address == "reserved":
@@ -63,14 +63,15 @@ def _macs(lab: Draft) -> Iterator[Mark]:
         yield Mark(mac, "bootstrap.mac", "the bootstrap VM", bool(spec.bootstrap.mac))
 
 
-def uuids(lab: Draft) -> Iterator[Problem]:
+def uuids(lab: ParsedLab) -> Iterator[Problem]:
     return duplicates(
-        Mark(node.uuid, f"{node.path}.uuid", f"the node {node.name}", bool(node.override.uuid)) for node in lab.nodes
+        "uuid",
+        (Mark(node.uuid, f"{node.path}.uuid", f"the node {node.name}", bool(node.override.uuid)) for node in lab.nodes),
     )
 
 
-def serials(lab: Draft) -> Iterator[Problem]:
-    return duplicates(
+def serials(lab: ParsedLab) -> Iterator[Problem]:
+    marks = (
         Mark(
             disk_serial(lab.identity, node, number),
             f"{disk.at}.serial" if disk.serial else f"{node.path}.disks[{number}].serial",
@@ -80,17 +81,18 @@ def serials(lab: Draft) -> Iterator[Problem]:
         for node in lab.nodes
         for number, disk in enumerate(node.disks)
     )
+    return duplicates("serial", marks)
 
 
-def interfaces(lab: Draft) -> Iterator[Problem]:
-    return duplicates(_interfaces(lab.spec, lab.identity))
+def interfaces(lab: ParsedLab) -> Iterator[Problem]:
+    return duplicates("interface", _interfaces(lab.spec, lab.identity))
 
 
 def _interfaces(spec: LabSpec, identity: Identity) -> Iterator[Mark]:
-    """Network names too: the provisioning network is called like its bridge."""
+    """With network names: the provisioning network has the name of its bridge."""
     if spec.machine_network.topology == "veth":
         for name in (identity.network_bridge, *identity.veth_ends, identity.prefix):
-            yield Mark(name, "name", "the lab itself", pinned=False)
+            yield Mark(name, "name", "the lab itself", declared=False)
     yield Mark(spec.machine_network.bridge, "machine_network.bridge", "the machine network's bridge")
     if spec.provisioning_network:
         yield Mark(spec.provisioning_network.bridge, "provisioning_network.bridge", "the provisioning network")

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of the specification that is for the real installation."""
+"""The specification of a real installation."""
 
 # ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import show
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, FreeMapping, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Located, Section, Text, key
 
@@ -32,7 +32,7 @@ def any_url(value: str) -> str:
 
 
 def source(value: str) -> str:
-    """Where the tools come from."""
+    """The source of the tools."""
     if value.startswith("/"):
         return types.absolute_path(value.rstrip("/"))
     return _url(value, ("http", "https"), "https://mirror.example.test/clients or /srv/mirror/clients").rstrip("/")
@@ -40,36 +40,37 @@ def source(value: str) -> str:
 
 def _url(value: str, schemes: tuple[str, ...], example: str) -> str:
     if not re.fullmatch(f"({'|'.join(schemes)})://{URL_PATTERN}", value):
-        # What stands before an @ may be a password.
-        wrong = "is no such URL" if "@" in value else f"is {show(value)}"
-        raise ValueError(
-            f"{wrong}; one that begins with {' or '.join(f'{item}://' for item in schemes)} is right, such as {example}"
-        )
+        begins = " or ".join(f"{item}://" for item in schemes)
+        raise ValueError(_must_be(f"a URL that begins with {begins}, such as {example}", value))
     return value
+
+
+def _must_be(what: str, value: str) -> str:
+    """Text before an @ may be a password, and is not shown."""
+    return f"must be {what}" if "@" in value else must_be(what, value)
 
 
 def repository(value: str) -> str:
     if not re.fullmatch(REPOSITORY_PATTERN, value):
-        wrong = "is no such name" if "@" in value else f"is {show(value)}"
-        raise ValueError(f"{wrong}; a registry or repository is right, without scheme, tag and digest")
+        raise ValueError(_must_be("a registry or repository, without scheme, tag and digest", value))
     return value
 
 
 def bypass(value: str) -> str:
     if not re.fullmatch(BYPASS_PATTERN, value):
-        raise ValueError(f"is {show(value)}; one domain, address or network is right, without comma or space")
+        raise ValueError(must_be("one domain, address or network, without comma or space", value))
     return value
 
 
 def baseline(value: str) -> str:
     if not re.fullmatch(BASELINE_PATTERN, value):
-        raise ValueError(f"is {show(value)}; None, vCurrent or a release such as v4.18 is right")
+        raise ValueError(must_be("None, vCurrent or a release such as v4.18", value))
     return value
 
 
 def capability(value: str) -> str:
     if not re.fullmatch(CAPABILITY_PATTERN, value):
-        raise ValueError(f"is {show(value)}; the name of a capability is right, such as Console")
+        raise ValueError(must_be("the name of a capability, such as Console", value))
     return value
 
 
@@ -84,38 +85,38 @@ CAPABILITY = Text("capability", capability, "Console", CAPABILITY_PATTERN)
 
 @dataclass(frozen=True)
 class Proxy:
-    """How the cluster reaches the outside. One with a password is a secret, and has no place here."""
+    """How the cluster reaches the outside. A proxy with a password is a secret and must not be here."""
 
     http: str | None = key(HTTP_URL, "Proxy for http.")
     https: str | None = key(ANY_URL, "Proxy for https.", derived="that for http")
     no_proxy: tuple[str, ...] = key(
-        ListOf(BYPASS, at_most=200), "What is reached without it. The cluster's own networks are, always.", default=[]
+        ListOf(BYPASS, at_most=200), "Destinations without the proxy, besides the cluster's own networks.", default=[]
     )
 
 
 @dataclass(frozen=True)
 class ImageMirror(Located):
-    """Where the images of a repository are found as well: what `oc adm release mirror` prints."""
+    """Other sources for the images of a repository, as `oc adm release mirror` prints them."""
 
-    source: str = key(REPOSITORY, "As images are named.", required=True)
+    source: str = key(REPOSITORY, "Repository in the names of images.", required=True)
     mirrors: tuple[str, ...] = key(
         ListOf(REPOSITORY.like("mirror.example.test:5000/ocp/release"), 1, 20),
-        "Where they are taken from.",
+        "Repositories to use instead.",
         required=True,
     )
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Which optional parts of OpenShift are installed."""
+    """The optional parts of OpenShift to install."""
 
-    baseline: str = key(BASELINE, "Set to begin with: `None`, `vCurrent` or that of a release.", default="vCurrent")
-    additional: tuple[str, ...] = key(ListOf(CAPABILITY, at_most=100), "Capabilities beside it.", default=[])
+    baseline: str = key(BASELINE, "Initial set: `None`, `vCurrent` or that of a release.", default="vCurrent")
+    additional: tuple[str, ...] = key(ListOf(CAPABILITY, at_most=100), "Further capabilities.", default=[])
 
 
 @dataclass(frozen=True)
 class Install:
-    """The real installation. Left out, everything ends with the rehearsal."""
+    """The real installation. Without it, everything ends with the rehearsal."""
 
     distribution: str = key(Choice(("ocp", "okd")), "OpenShift or OKD.", default="ocp")
     version: str = key(
@@ -125,11 +126,11 @@ class Install:
     )
     release_image: str | None = key(
         types.WORDS.like("quay.io/openshift-release-dev/ocp-release:4.20.3-x86_64"),
-        "Release image instead of the version's own; `version` still says which release it is.",
+        "Release image instead of the version's own; `version` must still name its release.",
     )
     source: str | None = key(
         SOURCE,
-        "Where the tools are: a client mirror or a directory on the host, with one inside for each version or channel.",
+        "Source of the tools: a client mirror or a directory on the host, with a directory per version or channel.",
         derived="the distribution's own",
     )
     pull_secret_file: str = key(types.FILE, "File with the pull secret.", default="~/pull-secret.json")
@@ -145,9 +146,7 @@ class Install:
     image_mirrors: tuple[ImageMirror, ...] = key(
         ListOf(Section(ImageMirror), at_most=200), "Mirror registries.", default=[]
     )
-    fips: bool = key(
-        YesNo(), "FIPS mode. From 4.16 on, the installer wants its host in FIPS mode as well.", default=False
-    )
+    fips: bool = key(YesNo(), "FIPS mode. From 4.16 on, the installer needs its host in FIPS mode, too.", default=False)
     capabilities: Capabilities | None = key(
         Section(Capabilities, may_be_empty=False), "Optional parts of OpenShift.", derived="all"
     )
@@ -157,7 +156,7 @@ class Install:
     )
     config: dict[str, Any] = key(
         FreeMapping("mapping"),
-        "Merged into install-config.yaml: lists replace, `null` removes. It has the last word but on what the lab has "
-        "made already: names, addresses, networks and hosts. No secrets.",
+        "Merged last into install-config.yaml: lists replace, `null` removes. It must not change what the lab has made "
+        "already (names, addresses, networks, hosts) or contain secrets.",
         default={},
     )

@@ -1,9 +1,9 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The specification of a lab, written down once.
+"""The declaration of lab_spec, with defaults as an operator writes them.
 
-Validation, docs/lab_spec.md and docs/lab_spec.schema.json are made of it; defaults stand as an operator writes them.
+Validation, docs/lab_spec.md and docs/lab_spec.schema.json are made from it.
 """
 
 # ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
@@ -37,18 +37,18 @@ VCPUS = Whole(1, 255)
 
 @dataclass(frozen=True)
 class StoragePool:
-    """Where the host keeps the nodes' disks."""
+    """Where the host stores the nodes' disks."""
 
     path: str | None = key(
         types.DIRECTORY,
-        "Directory for them alone, missing or empty to begin with; none of the system's, such as /home or /srv itself.",
+        "Directory for them alone, missing or empty at first. It must not be one of the system, such as /home or /srv.",
         derived="`/var/lib/libvirt/images/nometal-<lab>`",
     )
 
 
 @dataclass(frozen=True)
 class Disk(Located):
-    """A disk of a node: a file that grows as it is written."""
+    """A disk of a node: a file that grows as it is written to."""
 
     size: int = key(DISK_SIZE, "Size.", required=True)
     bus: str = key(Choice(("scsi", "virtio", "sata", "nvme")), "How the guest sees it.", default="scsi")
@@ -59,13 +59,13 @@ class Disk(Located):
 
 @dataclass(frozen=True)
 class Override:
-    """What is different about one node. Everything that is derived can be pinned here."""
+    """Settings of one node. Every derived value can be pinned here."""
 
     ip: Addresses | None = key(net.ADDRESSES.like("192.168.126.31"), "Address.", derived="by role and number")
     mac: str | None = key(types.MAC, "MAC in the machine network.", derived="from the node's name")
     provisioning_mac: str | None = key(types.MAC, "MAC in the provisioning network.", derived="from the node's name")
     uuid: str | None = key(types.UUID, "UUID of the VM.", derived="from the node's name")
-    hypervisor: str | None = key(types.INVENTORY_NAME, "Host that carries it.", derived="the first of `hypervisors`")
+    hypervisor: str | None = key(types.INVENTORY_NAME, "Host of the VM.", derived="the first of `hypervisors`")
     vcpus: int | None = key(VCPUS, "Virtual CPUs.", derived="of its group")
     memory: int | None = key(MEMORY, "Memory.", derived="of its group")
     disks: tuple[Disk, ...] | None = key(ListOf(Section(Disk), 1, 20), "Disks, all of them.", derived="of its group")
@@ -81,7 +81,7 @@ class Override:
 
 @dataclass(frozen=True)
 class Group:
-    """Machines of one kind."""
+    """Machines with the same role."""
 
     count: int = key(Whole(0, LARGEST_GROUP), "How many.", default=0)
     vcpus: int = key(VCPUS, "Virtual CPUs of each.", default=2)
@@ -108,38 +108,38 @@ class Workers(Group):
 
 
 class Spares(Group):
-    """VMs with a BMC that the installer is not told of: for scaling out, or for breaking things."""
+    """VMs with a BMC that the installer does not know, for scaling out or for failure tests."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The machines. They are called `control-plane-0`, `arbiter-0`, `worker-0`, `spare-0` and so on."""
+    """The machines. Their names are `control-plane-0`, `arbiter-0`, `worker-0`, `spare-0` and so on."""
 
     control_plane: ControlPlane = key(Section(ControlPlane), "Nodes that run the cluster.", default={})
     arbiters: Arbiters = key(Section(Arbiters), "The arbiter of a two-node control plane.", default={})
     workers: Workers = key(Section(Workers), "Nodes that carry workloads.", default={})
     spares: Spares = key(Section(Spares), "Machines in reserve.", default={})
     overrides: dict[str, Override] = key(
-        MapOf(types.LABEL, Section(Override)), "Differences of single nodes, by node name.", default={}
+        MapOf(types.LABEL, Section(Override)), "Settings of single nodes, by node name.", default={}
     )
 
 
 @dataclass(frozen=True)
 class Bmc:
-    """How the nodes' management controllers are reached."""
+    """How to reach the nodes' management controllers."""
 
     protocol: str = key(
         Choice(("redfish-virtualmedia", "redfish", "ipmi")),
-        "`redfish-virtualmedia` needs nothing else; `redfish` and `ipmi` boot by PXE, from a provisioning network.",
+        "`redfish-virtualmedia` needs no other network; `redfish` and `ipmi` boot by PXE, from a provisioning network.",
         default="redfish-virtualmedia",
     )
     port: int | None = key(PORT, "Port; the first of one per node for ipmi.", derived="8000, or 6230 for ipmi")
-    tls: bool | None = key(YesNo(), "Whether it speaks TLS.", derived="true; false for ipmi, which has none")
+    tls: bool | None = key(YesNo(), "Whether to use TLS.", derived="true; false for ipmi, which has none")
 
 
 @dataclass(frozen=True)
 class LabSpec:
-    """One lab: a cluster's worth of VMs with everything around them."""
+    """One lab: the VMs of a cluster with their networks, storage and BMCs."""
 
     name: str = key(
         types.CLUSTER_NAME,
@@ -150,16 +150,16 @@ class LabSpec:
     base_domain: str = key(types.DOMAIN, "The cluster's domain is `<name>.<base_domain>`.", default="lab.example.test")
     hypervisors: tuple[str, ...] = key(
         ListOf(types.INVENTORY_NAME, 1, 100),
-        "Hosts that carry the nodes, by inventory name. All nodes are on the first, unless told otherwise.",
+        "Hosts of the nodes, by inventory name. All nodes are on the first, unless overridden.",
         derived="the inventory's group `hypervisors`",
         default=["hypervisor"],
     )
-    machine_network: MachineNetwork = key(Section(MachineNetwork), "The network the nodes live in.", default={})
+    machine_network: MachineNetwork = key(Section(MachineNetwork), "The network of the nodes.", default={})
     bootstrap: Bootstrap = key(Section(Bootstrap), "Address of the installer's bootstrap VM.", default={})
     provisioning_network: ProvisioningNetwork | None = key(
         Section(ProvisioningNetwork), "PXE network.", derived="none: the installer's `Disabled`"
     )
-    storage_pool: StoragePool = key(Section(StoragePool), "Where the nodes' disks lie.", default={})
+    storage_pool: StoragePool = key(Section(StoragePool), "Where the nodes' disks are stored.", default={})
     nodes: Nodes = key(Section(Nodes), "The machines.", default={})
     firmware: str = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware of the nodes.", default="uefi")
     bmc: Bmc = key(Section(Bmc), "Management controllers.", default={})

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The network half of the specification: everything that has an address."""
+"""The network part of the specification."""
 
 # ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
 from __future__ import annotations
@@ -23,7 +23,7 @@ SMALLEST_MTU = 576
 
 @dataclass(frozen=True)
 class Vips:
-    """The two virtual addresses of the cluster. OpenShift moves them between its nodes: nothing else may use them."""
+    """The two virtual addresses of the cluster, which OpenShift moves between its nodes. Nothing else may use them."""
 
     api: Addresses | None = key(net.ADDRESSES, "Where `api.` and `api-int.` point.", derived=".5 in a /24")
     ingress: Addresses | None = key(
@@ -33,7 +33,7 @@ class Vips:
 
 @dataclass(frozen=True)
 class Pool:
-    """A range of addresses that DHCP gives out."""
+    """A range of addresses that DHCP serves."""
 
     start: Addresses = key(net.ADDRESSES.like("192.168.126.220"), "First address.", required=True)
     end: Addresses = key(net.ADDRESSES.like("192.168.126.239"), "Last address.", required=True)
@@ -41,7 +41,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class StaticRoute(Located):
-    """A route that DHCP hands out (option 121)."""
+    """A route that DHCP serves (option 121)."""
 
     to: Network = key(net.NETWORK, "Destination.", required=True)
     via: Address = key(net.ADDRESS.like("192.168.126.2"), "Next hop, in the machine network.", required=True)
@@ -49,9 +49,9 @@ class StaticRoute(Located):
 
 @dataclass(frozen=True)
 class PrefixPool(Located):
-    """A range of addresses only for MACs that begin alike: VMs that nobody knows beforehand."""
+    """A range of addresses for MACs with a common prefix only, for VMs that are not known in advance."""
 
-    mac_prefix: str = key(types.MAC_PREFIX, "How their MACs begin.", required=True)
+    mac_prefix: str = key(types.MAC_PREFIX, "Prefix of their MACs.", required=True)
     start: Addresses = key(net.ADDRESSES.like("192.168.126.130"), "First address.", required=True)
     end: Addresses = key(net.ADDRESSES.like("192.168.126.135"), "Last address.", required=True)
     static_routes: tuple[StaticRoute, ...] = key(
@@ -61,7 +61,7 @@ class PrefixPool(Located):
 
 @dataclass(frozen=True)
 class Reservation(Located):
-    """A machine that is no node of the lab, and that always gets the same address."""
+    """A machine besides the nodes that always gets the same address."""
 
     name: str = key(types.LABEL, "Its host name in the lab's domain.", required=True)
     mac: str = key(types.MAC, "Its MAC address.", required=True)
@@ -72,15 +72,15 @@ class Reservation(Located):
 class Service:
     """Where a service of a `_service._protocol` name is."""
 
-    target: str = key(types.DOMAIN.like("ldap.example.test"), "Host that serves.", required=True)
+    target: str = key(types.DOMAIN.like("ldap.example.test"), "Host of the service.", required=True)
     port: int = key(Whole(1, HIGHEST_PORT, "port"), "Its port.", required=True)
-    priority: int = key(Whole(0, HIGHEST_PORT), "Lower is asked first.", default=0)
+    priority: int = key(Whole(0, HIGHEST_PORT), "Lower is used first.", default=0)
     weight: int = key(Whole(0, HIGHEST_PORT), "Share among equals.", default=0)
 
 
 @dataclass(frozen=True)
 class Record:
-    """What the lab's DNS answers for a name. A name without a dot is one in the lab's domain."""
+    """What the lab's DNS answers for a name. A name without a dot is in the lab's domain."""
 
     addresses: tuple[Address, ...] = key(
         ListOf(net.ADDRESS, at_most=50), "A and AAAA. `*.name` answers for all below it.", default=[]
@@ -93,7 +93,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Dns:
-    """The lab's DNS server: api, apps and every node are in it already."""
+    """The lab's DNS server. It has names for api, apps and every node already."""
 
     forwarders: tuple[Address, ...] = key(
         ListOf(net.ADDRESS.like("192.0.2.53"), at_most=10),
@@ -108,7 +108,7 @@ class Dns:
 
 @dataclass(frozen=True)
 class MachineNetwork:
-    """The network that the nodes live in. The host is its gateway, DHCP and DNS server."""
+    """The network of the nodes. The host is its gateway, DHCP and DNS server."""
 
     cidr: Network | None = key(
         net.IPV4_NETWORK, "IPv4 network. Left out beside `cidr_v6`: no IPv4.", derived=DEFAULT_CIDR
@@ -130,34 +130,34 @@ class MachineNetwork:
     bridge: str = key(types.INTERFACE, "Bridge that the installer looks for.", default="baremetal")
     shared_lan: bool = key(
         YesNo(),
-        "The bridge is the host's own, with a LAN behind it, and the lab shares that LAN on purpose: DHCP answers the "
-        "lab's machines alone.",
+        "The bridge is the host's own, with a LAN behind it that the lab shares on purpose: DHCP answers the lab's "
+        "machines only.",
         default=False,
     )
     vips: Vips = key(Section(Vips), "The cluster's virtual addresses.", default={})
-    dhcp_pool: Pool | None = key(Section(Pool), "Range for machines that nobody knows.", derived="20 in a /24")
+    dhcp_pool: Pool | None = key(Section(Pool), "Range for machines without a reservation.", derived="20 in a /24")
     reservations: tuple[Reservation, ...] = key(
-        ListOf(Section(Reservation)), "Machines that are no nodes but have fixed addresses.", default=[]
+        ListOf(Section(Reservation)), "Machines besides the nodes with fixed addresses.", default=[]
     )
     pools: tuple[PrefixPool, ...] = key(
         ListOf(Section(PrefixPool), at_most=50),
-        "Ranges for MACs that begin alike, with routes of their own.",
+        "Ranges for MACs with a common prefix, with routes of their own.",
         default=[],
     )
     dns: Dns = key(Section(Dns), "Forwarders and further names.", default={})
     ntp_servers: tuple[Address, ...] = key(
-        ListOf(net.ADDRESS.like("192.168.126.1"), at_most=10), "Time servers that DHCP hands out.", default=[]
+        ListOf(net.ADDRESS.like("192.168.126.1"), at_most=10), "Time servers that DHCP serves.", default=[]
     )
     mtu: int = key(Whole(SMALLEST_MTU, LARGEST_MTU), "MTU of bridges and veth pair.", default=1500)
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """The VM that the installer makes for the first half of an installation."""
+    """The VM that the installer makes for the first part of an installation."""
 
     address: str = key(
         Choice(("pool", "reserved", "static")),
-        "`pool`: one of a few kept for its MAC prefix. `reserved`: one address, by a MAC that the installer is told. "
+        "`pool`: one of a few reserved for its MAC prefix. `reserved`: one address, by a MAC that the installer sets. "
         "`static`: set in the VM, without DHCP.",
         default="pool",
     )
@@ -175,7 +175,7 @@ class Bootstrap:
 
 @dataclass(frozen=True)
 class ProvisioningNetwork:
-    """A second network that nodes boot from by PXE. Without it (the usual case) they boot from virtual media."""
+    """A second network that nodes boot from by PXE. By default they boot from virtual media."""
 
     mode: str = key(Choice(("managed", "unmanaged")), "Whether OpenShift serves DHCP in it.", default="managed")
     cidr: Network = key(net.LAB_NETWORK, "Its network.", default="172.22.0.0/24")
@@ -187,4 +187,4 @@ class ProvisioningNetwork:
     cluster_ip: Address | None = key(
         net.ADDRESS.like("172.22.0.3"), "The cluster's address in it.", derived="third address"
     )
-    dhcp_range: Pool | None = key(Section(Pool), "What OpenShift's DHCP gives out (managed).", derived="the rest")
+    dhcp_range: Pool | None = key(Section(Pool), "Range that OpenShift's DHCP serves (managed).", derived="the rest")

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""By what a node finds the disk that it is installed on."""
+"""How a node finds the disk to install on."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ke
 
 @dataclass(frozen=True)
 class RootDeviceHints:
-    """Which disk OpenShift is installed on, in the installer's own words."""
+    """Which disk OpenShift is installed on, with the installer's names."""
 
     deviceName: str | None = key(  # noqa: N815 - the installer's key
-        types.DEVICE, "Device. Disks of one bus may change names from boot to boot: with several, take `serialNumber`."
+        types.DEVICE, "Device. Disks of one bus may change names from boot to boot: with several, use `serialNumber`."
     )
     hctl: str | None = key(types.WORDS.like("0:0:0:0"), "SCSI address (scsi and sata). Linux chooses the first number.")
     model: str | None = key(types.WORDS.like("QEMU HARDDISK"), "Model, or part of it.")
@@ -28,4 +28,6 @@ class RootDeviceHints:
         types.WORDS.like("nvme.1b36-6469736b2d30303031-51454d55204e564d65204374726c-00000001"),
         "World wide name (nvme only).",
     )
-    rotational: bool | None = key(YesNo(), "Spinning or not. Linux says it of every virtio disk, and of no nvme disk.")
+    rotational: bool | None = key(
+        YesNo(), "Rotational or not. Linux reports true for every virtio disk and false for every nvme disk."
+    )

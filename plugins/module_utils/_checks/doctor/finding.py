@@ -12,34 +12,35 @@ if TYPE_CHECKING:
 OK = "ok"
 WARNING = "warning"
 BLOCKER = "blocker"
+FREE = "free or owned by this lab"
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What one check says of the host; `advice` is what to do about anything that is not ok."""
+class Finding:
+    """The outcome of one check; `advice` says what to do unless it is ok."""
 
     status: str
     measured: str
     advice: str = ""
 
 
-def ok(measured: str) -> Verdict:
-    return Verdict(OK, measured)
+def ok(measured: str) -> Finding:
+    return Finding(OK, measured)
 
 
-def warning(measured: str, advice: str) -> Verdict:
-    return Verdict(WARNING, measured, advice)
+def warning(measured: str, advice: str) -> Finding:
+    return Finding(WARNING, measured, advice)
 
 
-def blocker(measured: str, advice: str) -> Verdict:
-    return Verdict(BLOCKER, measured, advice)
+def blocker(measured: str, advice: str) -> Finding:
+    return Finding(BLOCKER, measured, advice)
 
 
 def listed(findings: Sequence[object], most: int, separator: str = "; ") -> str:
-    """The first of them, and how many more there are."""
+    """The first ones, with the number of the others."""
     rest = f" and {len(findings) - most} more" if len(findings) > most else ""
     return separator.join(map(str, findings[:most])) + rest
 
 
-def blocker_if(blocks: bool, measured: str, advice: str) -> Verdict:
+def blocker_if(blocks: bool, measured: str, advice: str) -> Finding:
     return blocker(measured, advice) if blocks else warning(measured, advice)

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a specification says outright about addresses, one family at a time."""
+"""The addresses that a specification declares, by family."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Claim(NamedTuple):
     owner: str
 
 
-class PinnedRange(NamedTuple):
-    """A range that the specification gives to DHCP; `span` is None when its ends do not go together."""
+class DeclaredRange(NamedTuple):
+    """A range that the specification gives to DHCP; `span` is None if its ends are invalid."""
 
     span: Span | None
     path: str
@@ -54,17 +54,17 @@ def release(spec: LabSpec) -> tuple[int, int] | None:
 
 
 def vip_families(spec: LabSpec) -> tuple[int, ...]:
-    """The families of both VIPs: as pinned, else all that the release can have."""
+    """The families of both VIPs: as declared, else all that the release supports."""
     vips = spec.machine_network.vips
-    pinned = vips.api or vips.ingress
-    if pinned:
-        return tuple(item.version for item in pinned)
+    declared = vips.api or vips.ingress
+    if declared:
+        return tuple(item.version for item in declared)
     families = tuple(net.version for net in machine_networks(spec))
     return families if (release(spec) or DUAL_STACK_VIPS_SINCE) >= DUAL_STACK_VIPS_SINCE else families[:1]
 
 
 def claims(spec: LabSpec) -> Iterator[Claim]:
-    """Every pinned address of the machine network but the gateway."""
+    """Every declared address of the machine network but the gateway."""
     wanted = spec.machine_network
     yield from _each(wanted.vips.api, "machine_network.vips.api", "the API VIP")
     yield from _each(wanted.vips.ingress, "machine_network.vips.ingress", "the ingress VIP")
@@ -81,18 +81,18 @@ def _each(addresses: Addresses | None, path: str, owner: str) -> Iterator[Claim]
         yield Claim(item, f"{path}[{index}]" if several else path, owner)
 
 
-def ranges(spec: LabSpec) -> Iterator[PinnedRange]:
+def ranges(spec: LabSpec) -> Iterator[DeclaredRange]:
     wanted = spec.machine_network
     if wanted.dhcp_pool:
         for span in spans(wanted.dhcp_pool):
-            yield PinnedRange(span, "machine_network.dhcp_pool", "the DHCP pool")
+            yield DeclaredRange(span, "machine_network.dhcp_pool", "the DHCP pool")
     for pool in wanted.pools:
         for span in spans(pool):
-            yield PinnedRange(span, pool.at, f"the pool of {pool.mac_prefix}")
+            yield DeclaredRange(span, pool.at, f"the pool of {pool.mac_prefix}")
 
 
 def spans(pool: Pool | PrefixPool) -> list[Span | None]:
-    """One per family; None where one end lacks the other, or lies behind it."""
+    """One per family; None where an end is missing, or start is after end."""
     families = dict.fromkeys(item.version for item in (*pool.start, *pool.end))
     return [_span(of_family(pool.start, family), of_family(pool.end, family)) for family in families]
 
@@ -107,6 +107,6 @@ def span_of(pool: Pool | PrefixPool | None, family: int) -> Span | None:
 
 
 def bootstrap_pool(spec: LabSpec, family: int) -> Span | None:
-    """The range, pinned by the operator, that serves the bootstrap VM's random MAC."""
+    """The declared range that serves the bootstrap VM's random MAC."""
     serving = (pool for pool in spec.machine_network.pools if MAC_PREFIX.startswith(pool.mac_prefix))
     return next((span for span in (span_of(pool, family) for pool in serving) if span), None)

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A specification with what follows from it alone: what the rules judge."""
+"""A specification with values derived from it alone, as the rules check it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import domain_of
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.roster import Node, roster
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import Node, node_list
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
 
 @dataclass(frozen=True)
-class Draft:
+class ParsedLab:
     spec: LabSpec
     inventory: tuple[str, ...] = ()
     """Hosts of the inventory's group hypervisors, where it is known."""
@@ -26,7 +26,7 @@ class Draft:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        return roster(self.spec)
+        return node_list(self.spec)
 
     @cached_property
     def domain(self) -> str:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who is in the lab: its nodes, with everything about them that needs no network."""
+"""The nodes of a lab, with everything that does not depend on networks."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Node:
 
     @property
     def path(self) -> str:
-        """Where it can be pinned."""
+        """The key of its override."""
         return f"nodes.overrides.{self.name}"
 
 
 def groups(spec: LabSpec) -> tuple[tuple[str, str, Group], ...]:
-    """Role, key and group, in the order in which nodes are numbered."""
+    """Role, key and group, in the order of node numbers."""
     nodes = spec.nodes
     return (
         (CONTROL_PLANE, "control_plane", nodes.control_plane),
@@ -61,7 +61,7 @@ def groups(spec: LabSpec) -> tuple[tuple[str, str, Group], ...]:
     )
 
 
-def roster(spec: LabSpec) -> tuple[Node, ...]:
+def node_list(spec: LabSpec) -> tuple[Node, ...]:
     return tuple(_nodes(spec, Identity(spec.name)))
 
 
