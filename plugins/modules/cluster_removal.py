@@ -117,8 +117,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.clean
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Lab, RemovalPort
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import prepare
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    operator_errors,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place, place_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect

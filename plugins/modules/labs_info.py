@@ -127,8 +127,11 @@ from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    operator_errors,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
@@ -141,7 +144,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_users impo
     networks_in_use,
     things_of_labs,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import made_by
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.volume_marks import made_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -185,9 +185,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import E
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import service_of
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.undeclared import undeclared
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    operator_errors,
+    refuse_all,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:
@@ -235,7 +240,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
             if wanted:
                 opened.refuse_conflicts(mistakes, check_mode=check_mode)
             else:
-                opened.refuse_users()
+                refuse_all(list(opened.users()))
                 kept.extend(opened.stays())
             yield opened
 

@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.certificates impo
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service, fingerprint, service_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal, secret_files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, refusals_of, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import remove_empty
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.secret_files import Access
@@ -27,7 +27,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_poo
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
@@ -128,7 +128,7 @@ class EmulatorPort:
         if found:
             raise OperatorError("\n".join(found))
         if not self._lab.listen:
-            self.refuse_users()
+            refuse_all(list(self.users()))
         # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
         certificates.require_cryptography()
         obstacles.require_what_roles_make(self._lab)
@@ -136,13 +136,12 @@ class EmulatorPort:
     def _conflicts(self) -> Iterator[str]:
         """Of the pool of its media, and of the service."""
         if self._pool and self._lab.listen:
-            yield from _refusal_of(self._pool.refuse_conflicts)
-        yield from _refusal_of(self._service.refuse_conflicts)
+            yield from self._pool.conflicts()
+        yield from refusals_of(self._service.refuse_conflicts)
 
-    def refuse_users(self) -> None:
-        """Before the media go: they may be of use to VMs and images of others."""
-        if self._pool:
-            self._pool.refuse_users(self._lab.name)
+    def users(self) -> Iterable[str]:
+        """Of the media, before they go: they may be of use to VMs and images of others."""
+        return self._pool.users(self._lab.name) if self._pool else ()
 
     def stays(self) -> list[str]:
         """What is not of the service where it has its things."""
@@ -245,14 +244,6 @@ class EmulatorPort:
 
     def _write(self, path: Path, text: str, access: Access | None = None) -> None:
         secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
-
-
-def _refusal_of(refuse: Callable[[], None]) -> list[str]:
-    try:
-        refuse()
-    except OperatorError as error:
-        return [str(error)]
-    return []
 
 
 def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:

@@ -19,9 +19,9 @@ from functools import cached_property
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import RUNNING_NETWORKS, HookEntry
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity, owner_of_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, links, volume_marks

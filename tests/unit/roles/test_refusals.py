@@ -40,6 +40,7 @@ NOT_ASKED = {
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
     ("resource.py", "run"): "what is missing is installed by stage host",
+    ("resource.py", "_carry_out"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
     ("veth_pair.py", "links_found"): "what is missing is installed by stage host",
     ("cluster_removal.py", "alone"): "it refuses nothing, but yields to what it surrounds",
@@ -132,7 +133,7 @@ def parts_after_a_return(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stm
 
 
 def is_about_check_mode(test: ast.expr) -> bool:
-    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test)}
     return bool(names & {"check_mode", "foreseeing"})
 
 

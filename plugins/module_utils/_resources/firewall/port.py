@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import noting, refuse_all
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import ENTRIES, HookEntry
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import firewalld, iptables, nftables, unit
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld import (
     Firewalld,
