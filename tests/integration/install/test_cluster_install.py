@@ -55,7 +55,8 @@ SERVER = """
 import json, os, sys, traceback
 from pathlib import Path
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import leftovers, prepare, run
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import prepare, run
 from ansible_collections.nometal.ipi.plugins.modules import cluster_install
 defaults = {name: known.get("default") for name, known in cluster_install.ARGUMENTS.items()}
 def answer(given, params):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TREE = "/srv/collections"
 RESOLVER = """
-from ansible_collections.nometal.ipi.plugins.module_utils._resolver import host_server
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import host_server
 host_server.DNSMASQ = ("/bin/sh", "-c", "echo the port is taken >&2; exit 2")
 try:
     host_server._start()
@@ -25,7 +25,7 @@ except host_server.HostServerError as error:
 """
 INSTALLER = """
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._install import run
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 run.PYTHON = "/usr/bin/false"
 place = Place("reason")
@@ -38,7 +38,7 @@ except OperatorError as error:
 SERVICE = """
 from pathlib import Path
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._host import processes
+from ansible_collections.nometal.ipi.plugins.module_utils._core import processes
 unit = Path("/run/systemd/system/reason.service")
 unit.write_text("[Service]\\nType=oneshot\\nExecStart=/bin/sh -c 'echo the disk is gone; exit 1'\\n")
 try:

@@ -59,7 +59,7 @@ REMOVING += ["remove directory"]
 CALL = """
 import json, os, sys
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._redfish import readiness
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import readiness
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import EmulatorPort
 from ansible_collections.nometal.ipi.plugins.modules import redfish_emulator
 apply, left = EmulatorPort.apply, int(sys.argv[2])
