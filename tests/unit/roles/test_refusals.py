@@ -43,7 +43,7 @@ NOT_IN_CHECK_MODE = {
     ("resource.py", "_carry_out"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
     ("veth_pair.py", "links_found"): "what is missing is installed by stage host",
-    ("cluster_removal.py", "alone"): "it refuses nothing, but yields to what it surrounds",
+    ("cleanup.py", "_alone"): "it refuses nothing, but yields to what it surrounds",
     ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
     ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
     ("conflicts.py", "refuse_conflicts"): "bridges of libvirt networks are made by the task before",
