@@ -28,7 +28,7 @@ NEW: dict[str, Any] = {"sources": {"__init__.py": "RELEASE = 2\n", "late.py": "R
 STUCK = """
 import sys, time
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Release
-from ansible_collections.nometal.ipi.plugins.modules import bmc_software
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import HostSoftware
 Release._install_requirements = lambda *_: (print("stuck", flush=True), time.sleep(int(sys.argv[2])))
 HostSoftware.run(eval(sys.argv[1]), check_mode=False)
 """
