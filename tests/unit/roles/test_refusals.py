@@ -42,7 +42,7 @@ NOT_IN_CHECK_MODE = {
     ("resource.py", "run"): "what is missing is installed by stage host",
     ("resource.py", "_carry_out"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
-    ("veth_pair.py", "links_found"): "what is missing is installed by stage host",
+    ("site.py", "links_found"): "what is missing is installed by stage host",
     ("cleanup.py", "_alone"): "it refuses nothing, but yields to what it surrounds",
     ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
     ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
