@@ -44,8 +44,9 @@ NOT_IN_CHECK_MODE = {
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
     ("site.py", "links_found"): "what is missing is installed by stage host",
     ("cleanup.py", "_alone"): "it refuses nothing, but yields to what it surrounds",
-    ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
-    ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
+    ("resource.py", "_others"): "what is missing is installed by stage host",
+    ("resource.py", "_make_alone"): "in check mode all of it is in check mode",
+    ("port.py", "_act"): "the same has just been done",
     ("conflicts.py", "refuse_conflicts"): "bridges of libvirt networks are made by the task before",
     ("conflicts.py", "of_host"): "the user is made by the task before, the addresses by stage network",
     ("conflicts.py", "of_vms"): "VMs are made by stage nodes",
@@ -143,6 +144,8 @@ def refuses(statement: ast.stmt) -> bool:
         if isinstance(node, (ast.Raise, ast.Yield, ast.YieldFrom)):
             return True
         called = getattr(node, "func", None)
-        if getattr(called, "id", getattr(called, "attr", "")).startswith(("refuse", "_refuse", "require", "run")):
+        if getattr(called, "id", getattr(called, "attr", "")).startswith(
+            ("refuse", "_refuse", "require", "run", "reconcile")
+        ):
             return True
     return False
