@@ -144,8 +144,7 @@ def refuses(statement: ast.stmt) -> bool:
         if isinstance(node, (ast.Raise, ast.Yield, ast.YieldFrom)):
             return True
         called = getattr(node, "func", None)
-        if getattr(called, "id", getattr(called, "attr", "")).startswith(
-            ("refuse", "_refuse", "require", "run", "reconcile")
-        ):
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        if name.startswith(("refuse", "_refuse", "require", "run", "reconcile")):
             return True
     return False
