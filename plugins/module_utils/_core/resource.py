@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, refuse_all
 
@@ -119,35 +119,6 @@ class Resource(Generic[State, PortOf]):
             current = cast("State", None)
             steps = self.plan(current, desired)
         return current, steps
-
-
-@dataclass(frozen=True)
-class Reconciler(Generic[State]):
-    """Brings one thing from what it is to what is desired. Check mode, changed and diff live here and nowhere else."""
-
-    open_port: Callable[[], AbstractContextManager[Port]]
-    plan: Callable[[State, State], Sequence[Step]]
-
-    def run(self, desired: State, *, check_mode: bool) -> dict[str, Any]:
-        try:
-            with self.open_port() as port:
-                current = port.read()
-                steps = self.plan(current, desired)
-                for step in [] if check_mode else steps:
-                    port.apply(step)
-        except NotThereYetError:
-            if not check_mode:
-                raise
-            # On an empty host, check mode foresees what a real run would find once the packages are there: nothing.
-            current = cast("State", None)
-            steps = self.plan(current, desired)
-        # An unchanged lab of a hundred machines would send the same quarter of a megabyte back twice.
-        before, after = (_text(current), _text(desired)) if steps else ("", "")
-        return {
-            "changed": bool(steps),
-            "steps": [str(step) for step in steps],
-            "diff": {"before": before, "after": after},
-        }
 
 
 def joined(results: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -39,7 +39,6 @@ NOT_ASKED = {
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
-    ("resource.py", "run"): "what is missing is installed by stage host",
     ("resource.py", "_carry_out"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
     ("site.py", "links_found"): "what is missing is installed by stage host",
