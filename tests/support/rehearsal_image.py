@@ -27,9 +27,9 @@ BUILD = f"""
 import json, sys
 from pathlib import Path
 sys.path.insert(0, "{LIBRARY}")
-from {COLLECTION.replace("/", ".")}._reconcile import Step
-from {COLLECTION.replace("/", ".")}._rehearsal.image import ImagePort
-from {COLLECTION.replace("/", ".")}._rehearsal.image_recipe import Recipe
+from {COLLECTION.replace("/", ".")}._core.resource import Step
+from {COLLECTION.replace("/", ".")}._rehearsal.image.store import ImagePort
+from {COLLECTION.replace("/", ".")}._rehearsal.image.recipe import Recipe
 ImagePort(Recipe(Path("/{IN_HOST}"), **json.load(sys.stdin))).apply(Step("build", "image"))
 """
 
