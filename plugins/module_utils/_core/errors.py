@@ -8,8 +8,6 @@ import functools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from ansible.module_utils.basic import AnsibleModule
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -59,6 +57,8 @@ def refuse_all(problems: Sequence[str]) -> None:
 
 def run_module(argument_spec: dict[str, Any], run: Callable[..., dict[str, Any]], **options: Any) -> None:
     """All of a module's `main()`. Run: a function of its parameters and of check_mode, or that of a Resource."""
+    from ansible.module_utils.basic import AnsibleModule  # noqa: PLC0415 - all else here does without Ansible
+
     module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
     with operator_errors(module):
         result = run(module.params, check_mode=module.check_mode)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ansible.module_utils import basic
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import errors
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
     NotThereYetError,
     OperatorError,
@@ -178,7 +178,7 @@ class FakeModule:
 
 
 def told_by(monkeypatch: pytest.MonkeyPatch, run: Any, **options: Any) -> FakeModule:
-    monkeypatch.setattr(errors, "AnsibleModule", FakeModule)
+    monkeypatch.setattr(basic, "AnsibleModule", FakeModule)
     with pytest.raises(Ended):
         run_module({"name": {"type": "str"}}, run, **options)
     return FakeModule.made
