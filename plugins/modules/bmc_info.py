@@ -53,10 +53,8 @@ nodes:
 
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.info import information
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 
 if TYPE_CHECKING:
     from typing import Any
@@ -67,14 +65,12 @@ ARGUMENTS = {
 }
 
 
-def run(params: dict[str, Any]) -> dict[str, Any]:
+def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     return {"changed": False, "nodes": information(params["home"], params["lab"])}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**run(module.params))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

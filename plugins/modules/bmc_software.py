@@ -90,21 +90,8 @@ kept:
   sample: ["/opt/nometal/bmc/notes.txt (not made by nometal.ipi)"]
 """
 
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Recipe
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import Software, SoftwarePort, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import HostSoftware
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 
 ARGUMENTS = {
     "path": {"type": "path", "default": "/opt/nometal/bmc"},
@@ -117,37 +104,8 @@ ARGUMENTS = {
 REQUIRED = [("state", "present", ["requirements", "sources"])]
 
 
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    recipe = Recipe(
-        path=Path(params["path"]),
-        python=params["python"],
-        requirements=params["requirements"] or "",
-        sources=params["sources"] or {},
-        pip_arguments=params["pip_arguments"],
-    )
-    wanted = Software(recipe.digest) if params["state"] == "present" else None
-
-    port = SoftwarePort(recipe)
-
-    @contextmanager
-    def opened() -> Iterator[SoftwarePort]:
-        port.refuse_conflicts()
-        with port.alone():
-            if wanted:
-                port.refuse_bad_recipe()
-            yield port
-
-    result = Reconciler(opened, plan).run(wanted, check_mode=check_mode)
-    return {**result, **({} if wanted else {"kept": port.stays()})}
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result.get("kept", [])):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, HostSoftware.run, required_if=REQUIRED)
 
 
 if __name__ == "__main__":

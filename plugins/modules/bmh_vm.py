@@ -338,37 +338,10 @@ former:
   elements: str
 """
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler, Step
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Fleet
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import (
-    names_of,
-    problems_of,
-    problems_of_owner,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.port import Request, VmPort
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import destroyed, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import (
-    boot_mac,
-    console_of,
-    fleet_from,
-    plain_uuid,
-    root_device_hints,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import Problem
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.resource import LabVms
 
 TEXT = {"type": "str"}
 NEEDED = {"type": "str", "required": True}
@@ -426,91 +399,10 @@ ARGUMENTS = {
     "state": one_of("present", "absent", default="present"),
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
-BOOT_MODES = {"bios": "legacy", "uefi": "UEFI", "uefi-secure": "UEFISecureBoot"}
-
-
-def request_from(params: dict[str, Any]) -> Request:
-    names = frozenset(item["vm_name"] for item in params["vms"])
-    if params["state"] == "absent":
-        return Request(params["owner"], None, Fleet(), removed=names or None)
-    return Request(
-        owner=params["owner"],
-        pool=params["pool"],
-        wanted=fleet_from(params["vms"], params["owner"], params["pool"] or ""),
-        removed=None if params["exclusive"] else frozenset(),
-        recreate=params["recreate"],
-    )
-
-
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    request, present = request_from(params), params["state"] == "present"
-    declared = problems_of_owner(params["owner"])
-    declared += problems_of(params["vms"], params["pool"]) if present else names_of(params["vms"])
-    seen: dict[str, Any] = {"warnings": [], "former": [], "pending": {}}
-
-    @contextmanager
-    def port() -> Iterator[VmPort]:
-        try:
-            with connect(params["libvirt_uri"]) as connection:
-                opened = VmPort(connection, request)
-                seen["warnings"] = refuse(declared, opened.problems(), check_mode=check_mode)
-                seen.update(former=opened.former(), pending=opened.pending())
-                yield opened
-                opened.finish()
-                seen["warnings"] += removal.warnings(opened.kept)
-        except NotThereYetError:
-            refuse(declared, check_mode=check_mode)
-            raise
-
-    def careful(current: Fleet | None, desired: Fleet) -> list[Step]:
-        refuse_to_destroy(destroyed(current, desired), params["protect"])
-        return plan(current, desired)
-
-    result = {**Reconciler(port, careful).run(request.wanted, check_mode=check_mode), "warnings": seen["warnings"]}
-    if present:
-        hosts = [host_of(item, seen["pending"].get(item["vm_name"], [])) for item in params["vms"]]
-        result.update(vms=hosts, former=seen["former"])
-    return result
-
-
-def refuse(declared: Sequence[Problem], measured: Iterable[Problem] = (), *, check_mode: bool) -> list[str]:
-    """What is no reason to refuse is returned: warnings. What is wrong anywhere is not measured against this host."""
-    known = {(problem.vm, problem.key) for problem in declared}
-    problems = [*declared, *(problem for problem in measured if (problem.vm, problem.key) not in known)]
-    passing = [problem for problem in problems if check_mode and problem.may_pass]
-    wrong = [f"- {problem}" for problem in problems if problem not in passing]
-    if wrong:
-        raise OperatorError("\n".join(["No VM was changed, because of this:", *dict.fromkeys(wrong)]))
-    return [f"Nothing would be made yet: {problem}." for problem in passing]
-
-
-def refuse_to_destroy(doomed: Sequence[str], why: str) -> None:
-    if doomed and why:
-        raise OperatorError(f"No VM was changed, for this would be destroyed: {', '.join(doomed)}. {why}")
-
-
-def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
-    return {
-        "name": item["name"] or item["vm_name"],
-        "vm_name": item["vm_name"],
-        "uuid": plain_uuid(item["uuid"]),
-        "boot_mac": boot_mac(item),
-        "boot_mode": BOOT_MODES[item["firmware"]],
-        "root_device_hints": root_device_hints(item),
-        "bmc_address": (item["bmc"] or {}).get("address"),
-        "console": console_of(item["vm_name"]),
-        "pending": pending,
-    }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        with one_at_a_time("bmh_vm", check_mode=module.check_mode):
-            result = run(module.params, check_mode=module.check_mode)
-        for warning in result.pop("warnings"):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, LabVms.run)
 
 
 if __name__ == "__main__":

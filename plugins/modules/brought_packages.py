@@ -67,9 +67,7 @@ edited:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import MANAGERS
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packages import History, needed
@@ -85,7 +83,7 @@ ARGUMENTS = {
 }
 
 
-def run(manager: Apt | Dnf, memory: HostMemory) -> dict[str, Any]:
+def packages_to_go(manager: Apt | Dnf, memory: HostMemory) -> dict[str, Any]:
     notes = memory.recall()
     by_name = set(notes.get("missing_packages", {}))
     present = notes.get("present_packages", {})
@@ -113,10 +111,12 @@ def run(manager: Apt | Dnf, memory: HostMemory) -> dict[str, Any]:
     }
 
 
+def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
+    return packages_to_go(MANAGERS[params["manager"]](), HostMemory(Path(params["memory"])))
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**run(MANAGERS[module.params["manager"]](), HostMemory(Path(module.params["memory"]))))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -92,14 +92,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import nodes_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run as installer_run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def info(place: Place, nodes: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any
         "changed": False,
         "state": seen["state"],
         "begun": seen["stage"] not in ("", Stage.PREPARE.value),
-        "version": run.read(place).version,
+        "version": installer_run.read(place).version,
         "directory": str(place.assets),
         "kubeconfig": path_of(place.kubeconfig),
         "password_file": path_of(place.password),
@@ -138,10 +136,12 @@ def path_of(file: Path) -> str:
     return str(file) if file.exists() else ""
 
 
+def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
+    return info(Place(params["lab"]), params["nodes"])
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**info(Place(module.params["lab"]), module.params["nodes"]))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

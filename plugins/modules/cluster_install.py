@@ -186,8 +186,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import manifest_files
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import secrets as config_secrets
@@ -203,7 +201,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.prepare i
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.situation import Wanted
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import program
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.program import Program
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place, place_of
 
 if TYPE_CHECKING:
@@ -318,19 +316,16 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     lab = lab_from(params)
     refuse_bad_input(params)
     try:
-        return result_of(lab, installation.install(lab, check_mode=check_mode))
+        result = result_of(lab, installation.install(lab, check_mode=check_mode))
     except OSError as error:  # the disk is full, or somebody has made it read-only
         where = error.filename or lab.place.directory
         raise OperatorError(f"{where}: {error.strerror or error}. Right that, then run this again.") from error
+    must_restart = result["decision"] == decision.MUST_RESTART
+    return {**result, "failed": True, "msg": result["why"]} if must_restart else result
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-    if result["decision"] == decision.MUST_RESTART:
-        module.fail_json(msg=result["why"], **result)
-    module.exit_json(**result)
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

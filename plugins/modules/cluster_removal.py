@@ -105,27 +105,8 @@ kept:
   sample: ["/var/lib/nometal/install/demo/notes.txt (not made by nometal.ipi)"]
 """
 
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import cleanup as tidying
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import leftovers
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.cleanup import TidyingPort
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Lab, RemovalPort
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import prepare
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place, place_of
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.cleanup import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
@@ -138,103 +119,8 @@ ARGUMENTS = {
 }
 
 
-def lab_from(params: dict[str, Any]) -> Lab:
-    return Lab(
-        place=place_of(params["lab"]),
-        bridges=params["bridges"],
-        nodes=[] if params["keep_nodes"] else params["nodes"],
-        bmc_home=Path(params["bmc_home"]),
-    )
-
-
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    lab = lab_from(params)
-    vms: list[str] = []
-    kept: list[str] = []
-
-    @contextmanager
-    def removal() -> Iterator[RemovalPort]:
-        with connection_or_files(lab, params) as connection, alone(lab.place, check_mode=check_mode):
-            port = RemovalPort(connection, lab)
-            port.refuse_users()
-            if not check_mode:
-                port.end_installer()
-            yield port
-            port.finish()
-            vms.extend(port.bootstrap_vms)
-            kept.extend([*(port.kept or port.stays()), *port.unproven])
-
-    @contextmanager
-    def tidying_up() -> Iterator[TidyingPort]:
-        with connected(lab.place, params["libvirt_uri"]) as connection, alone(lab.place, check_mode=check_mode):
-            yield TidyingPort(connection, lab)
-
-    chosen = {
-        "absent": Reconciler(removal, leftovers.plan),
-        "tidied": Reconciler(tidying_up, tidying.plan),
-    }
-    try:
-        result = chosen[params["state"]].run(None, check_mode=check_mode)
-    except NotThereYetError:  # nor was anything ever installed
-        result = {"changed": False, "steps": [], "diff": {"before": "", "after": ""}}
-    return {**result, "vms": vms, "kept": kept}
-
-
-@contextmanager
-def alone(place: Place, *, check_mode: bool) -> Iterator[None]:
-    """Nobody begins an installation of this lab meanwhile."""
-    if check_mode:
-        yield
-        return
-    try:
-        with prepare.alone(place):
-            yield
-    finally:
-        for directory in (INSTALLS, INSTALLS.parent):
-            files.remove_empty(directory)
-
-
-@contextmanager
-def connection_or_files(lab: Lab, params: dict[str, Any]) -> Iterator[Any]:
-    """None where libvirt cannot be asked and has nothing of the cluster's, by its own files: then files are all."""
-    with ExitStack() as stack:
-        try:
-            connection = stack.enter_context(connect(params["libvirt_uri"]))
-        except NotThereYetError as error:
-            place = lab.place
-            if not (place.directory.exists() or place.events.parent.exists()):
-                raise
-            left = labs.bootstraps_left(place.lab)
-            if left or not params["keep_nodes"]:
-                what = f"{', '.join(left)} of the cluster" if left else "the nodes"
-                raise OperatorError(
-                    f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
-                    "what of libvirt's belongs to the cluster."
-                ) from error
-            connection = None
-        yield connection
-
-
-@contextmanager
-def connected(place: Place, uri: str) -> Iterator[Any]:
-    try:
-        with connect(uri) as connection:
-            yield connection
-    except NotThereYetError as error:
-        if not place.is_in_use:
-            raise
-        raise OperatorError(
-            f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to it."
-        ) from error
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result.get("kept", [])):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -171,13 +171,11 @@ password_file:
 
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.one_watch import TakenOver, alone
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.watch import Watch
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
 if TYPE_CHECKING:
@@ -213,22 +211,20 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     installation = installation_from(params)
     if check_mode:
         return {"changed": False, **glance(installation)}
-    watch = Watch(installation, params["patience"])
-    with alone(installation.place.events.with_name("watch.lock")):
-        result = watch.follow()
+    return follow(installation, Watch(installation, params["patience"]))
+
+
+def follow(installation: Installation, watch: Watch) -> dict[str, Any]:
+    try:
+        with alone(installation.place.events.with_name("watch.lock")):
+            result = watch.follow()
+    except TakenOver:
+        raise OperatorError("Somebody else has begun to watch this installation, and watches it from now on.") from None
     return {"changed": bool(watch.cycled), **result}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        try:
-            result = run(module.params, check_mode=module.check_mode)
-        except TakenOver:
-            raise OperatorError(
-                "Somebody else has begun to watch this installation, and watches it from now on."
-            ) from None
-        module.exit_json(**result)
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

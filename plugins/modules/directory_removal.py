@@ -55,10 +55,8 @@ kept:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 
 if TYPE_CHECKING:
     from typing import Any
@@ -79,16 +77,17 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     else:  # in check mode, what earlier tasks would remove is still there
         kept = [] if steps else removal.foreign(path, known)
     lines = "".join(f"{step}\n" for step in steps)
-    return {"changed": bool(steps), "steps": steps, "kept": kept, "diff": {"before": "", "after": lines}}
+    return {
+        "changed": bool(steps),
+        "steps": steps,
+        "kept": kept,
+        "diff": {"before": "", "after": lines},
+        "warnings": removal.warnings(kept),
+    }
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result["kept"]):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -250,12 +250,10 @@ domain_type:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import examine
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import BLOCKER, OK, WARNING, Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table import table
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import needs_from
 
 POOL = {
@@ -310,11 +308,12 @@ def result_of(findings: dict[str, Finding]) -> dict[str, Any]:
     }
 
 
+def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
+    return result_of(examine(needs_from(params)))
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        needs = needs_from(module.params)
-    module.exit_json(**result_of(examine(needs)))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -54,9 +54,7 @@ kept_for:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import Host
 
@@ -110,11 +108,13 @@ def text(values: Mapping[str, str | None]) -> str:
     return "".join(f"{switch}={value}\n" for switch, value in values.items())
 
 
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    act = note if params["state"] == "noted" else restore
+    return act(Host(), HostMemory(Path(params["memory"])), check_mode=check_mode)
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    act = note if module.params["state"] == "noted" else restore
-    with operator_errors(module):
-        module.exit_json(**act(Host(), HostMemory(Path(module.params["memory"])), check_mode=module.check_mode))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -49,10 +49,9 @@ notes:
 
 import json
 from pathlib import Path
+from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory, Notes
 
 ARGUMENTS = {
@@ -65,16 +64,17 @@ def text(notes: Notes) -> str:
     return json.dumps(notes, indent=2, sort_keys=True) + "\n"
 
 
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    memory, notes = HostMemory(Path(params["memory"])), params["notes"]
+    if check_mode or not any(notes.values()):
+        before, after = memory.recall(), memory.with_notes(notes)
+    else:
+        before, after = memory.note(notes)
+    return {"changed": after != before, "notes": after, "diff": {"before": text(before), "after": text(after)}}
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    memory = HostMemory(Path(module.params["memory"]))
-    with operator_errors(module):
-        if module.check_mode or not any(module.params["notes"].values()):
-            before, after = memory.recall(), memory.with_notes(module.params["notes"])
-        else:
-            before, after = memory.note(module.params["notes"])
-    diff = {"before": text(before), "after": text(after)}
-    module.exit_json(changed=after != before, notes=after, diff=diff)
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -95,15 +95,13 @@ contents:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import archive as bundle
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.pieces import Source, pieces
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import place_of
 
 if TYPE_CHECKING:
@@ -155,9 +153,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

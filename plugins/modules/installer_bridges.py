@@ -48,9 +48,7 @@ found:
 import time
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.installer_view import URI, InstallerView, look
 
@@ -61,7 +59,7 @@ ARGUMENTS = {"bridges": {"type": "list", "elements": "str", "required": True}}
 PATIENCE = 5.0  # a bridge has carrier a moment after its first port is up
 
 
-def run(params: dict[str, Any]) -> dict[str, Any]:
+def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     with connect(URI) as connection:
         deadline = time.monotonic() + PATIENCE
         while missing_in(view := look(connection), params["bridges"]) and time.monotonic() < deadline:
@@ -80,9 +78,7 @@ def missing_in(view: InstallerView, bridges: list[str]) -> list[str]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**run(module.params))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

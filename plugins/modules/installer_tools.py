@@ -146,27 +146,8 @@ kept:
   sample: ["/var/cache/nometal/tools/notes.txt (not made by nometal.ipi)"]
 """
 
-import os
-from contextlib import nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import directory as tools
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import kept as tools_kept
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import programs as tools_programs
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import request as tools_request
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import RemovalPort, Tools, ToolsPort
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.progress import Progress
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.request import Answer, Request
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
-
-if TYPE_CHECKING:
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import USUAL_PATH, InstallerTools
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 
 ARGUMENTS = {
     "version": {"type": "str"},
@@ -176,68 +157,15 @@ ARGUMENTS = {
     "source": {"type": "str"},
     "pull_secret": {"type": "raw", "no_log": True},
     "environment": {"type": "raw", "default": {}, "no_log": True},
-    "path": {"type": "path", "default": tools.USUAL_PATH},
+    "path": {"type": "path", "default": USUAL_PATH},
     "events": {"type": "path"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 REQUIRED = [("state", "present", ["version"])]
 
 
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    environment = job_secrets.mapping_of("environment", params["environment"])
-    os.environ.update({name: str(value) for name, value in environment.items()})
-    path = Path(params["path"])
-    tools.refuse_conflicts(path)
-    if params["state"] == "absent":
-        removal_port = RemovalPort(path)
-        result = Reconciler(lambda: nullcontext(removal_port), tools.plan).run(None, check_mode=check_mode)
-        return {**result, "kept": removal_port.stays()}
-    request = request_from(params)
-    request.refuse_bad()
-    tools_programs.refuse_bad_pull_secret(request.pull_secret)
-    answer = tools_request.answer(request)
-    progress = Progress(Path(params["events"]) if params["events"] and not check_mode else None)
-    port = ToolsPort(request, answer, progress)
-    result = Reconciler(lambda: nullcontext(port), tools.plan).run(Tools(answer.directory.name), check_mode=check_mode)
-    if not check_mode:
-        port.remember()
-    return {**facts(request, answer), **result}
-
-
-def request_from(params: dict[str, Any]) -> Request:
-    return Request(
-        version=params["version"],
-        distribution=params["distribution"],
-        path=Path(params["path"]),
-        machine=os.uname().machine,
-        release_image=params["release_image"] or None,
-        source=params["source"] or None,
-        fips=params["fips"],
-        pull_secret=job_secrets.pull_secret_of(params["pull_secret"]) if params["pull_secret"] else "",
-    )
-
-
-def facts(request: Request, answer: Answer) -> dict[str, Any]:
-    kept = tools_kept.read(answer.directory)
-    programs = answer.directory / tools_kept.BIN
-    told = request.release_image or (answer.release.image if answer.release else None)
-    return {
-        "version": kept.version if kept else answer.version,
-        "release_image": (kept.release_image if kept else told) or "",
-        "directory": str(programs),
-        "oc": str(programs / "oc"),
-        "openshift_install": str(programs / "openshift-install"),
-        "note": answer.note,
-    }
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result.get("kept", [])):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, InstallerTools.run, required_if=REQUIRED)
 
 
 if __name__ == "__main__":

@@ -101,22 +101,8 @@ steps:
   sample: [write hook entry, run hook entry]
 """
 
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import lab_from
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import FirewallPort, plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import LabFirewall
 
 PORT = {
     "protocol": {"type": "str", "choices": ["tcp", "udp"], "default": "tcp"},
@@ -132,25 +118,8 @@ ARGUMENTS = {
 }
 
 
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    wanted = params["state"] == "present"
-    firewall = FirewallPort(lab_from(params), HostMemory(Path(params["memory"])), goes=not wanted)
-
-    @contextmanager
-    def port() -> Iterator[FirewallPort]:
-        if wanted:
-            firewall.refuse_conflicts()
-        yield firewall
-
-    return Reconciler(port, plan).run(firewall.wanted if wanted else None, check_mode=check_mode)
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        with one_at_a_time("lab_firewall", check_mode=module.check_mode):
-            result = run(module.params, check_mode=module.check_mode)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, LabFirewall.run)
 
 
 if __name__ == "__main__":

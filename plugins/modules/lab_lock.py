@@ -95,9 +95,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lab_lock import (
     Controller,
     LabLock,
@@ -161,7 +159,7 @@ def take(lock: LabLock, params: dict[str, Any], *, check_mode: bool) -> dict[str
 
     outcome, other, found = lock.take(wanted, see, by_force=params["take_over"], check_mode=check_mode)
     told = {"holder": described(other, time.time()), "_holder": asdict(other.controller)} if other else {}
-    return {"outcome": outcome, "_wait": found.wait, "_why": found.gone, **told}
+    return {"changed": False, "outcome": outcome, "_wait": found.wait, "_why": found.gone, **told}
 
 
 def clock() -> float:
@@ -178,7 +176,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     try:
         if params["state"] == "taken":
             return take(lock, params, check_mode=check_mode)
-        return {"outcome": lock.release(controller_from(params["_ask"]["run"]), check_mode=check_mode)}
+        run_of = controller_from(params["_ask"]["run"])
+        return {"changed": False, "outcome": lock.release(run_of, check_mode=check_mode)}
     except OSError as error:
         raise OperatorError(
             f"The lock of lab {params['lab']} cannot be used: {error}. It needs become: true."
@@ -186,9 +185,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(changed=False, **run(module.params, check_mode=module.check_mode))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -125,10 +125,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    run_module,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
@@ -141,7 +142,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_users impo
     networks_in_use,
     things_of_labs,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import made_by
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.volume_marks import made_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -166,7 +167,7 @@ class InLibvirt:
     """Why libvirt could not be asked."""
 
 
-def run(params: dict[str, Any]) -> dict[str, Any]:
+def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     lab, home = params["lab"], Path(params["home"])
     if lab is not None and not is_lab_name(lab):
         raise OperatorError(
@@ -253,9 +254,7 @@ def _recorded(lab: Mapping[str, Any]) -> str:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**run(module.params))
+    run_module(ARGUMENTS, run)
 
 
 if __name__ == "__main__":

@@ -380,28 +380,10 @@ steps:
   sample: [define nometal-demo, install hook of nometal-demo, start nometal-demo, autostart nometal-demo]
 """
 
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.conflicts import Leaving, refuse_to_unplug
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort, names_owned_by
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.state import plan
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.wanted import (
-    network_from,
-    refuse_name,
-    refuse_owner,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.resource import run
 
 TEXT = {"type": "str"}
 NEEDED = {"type": "str", "required": True}
@@ -459,80 +441,8 @@ ARGUMENTS = {
 }
 
 
-def run(params: dict[str, Any], *, check_mode: bool, removed: Collection[str] = ()) -> dict[str, Any]:
-    refuse_name(params["name"] or "")
-    desired = network_from(params) if params["state"] == "present" else None
-
-    @contextmanager
-    def port() -> Iterator[NetworkPort]:
-        with connect(params["libvirt_uri"]) as connection:
-            opened = NetworkPort(
-                connection, params["name"], params["owner"], desired, uuid=params["uuid"], adopt=params["adopt"]
-            )
-            opened.refuse_conflicts(Leaving(removed, params["leaving"]))
-            yield opened
-
-    decide = partial(plan, may_restart=params["restart"] == "allowed")
-    return Reconciler(port, decide).run(desired, check_mode=check_mode)
-
-
-def others(params: dict[str, Any], keep: list[str], *, check_mode: bool) -> list[str]:
-    """The owner's networks to remove. A lab whose specification has changed knows no longer what it called them."""
-    try:
-        with connect(params["libvirt_uri"]) as connection:
-            names = [name for name in names_owned_by(connection, params["owner"]) if name not in keep]
-            if keep and params["restart"] == "refused":
-                refuse_to_unplug(connection, Leaving(names, params["leaving"]), keep)
-            return names
-    except NotThereYetError:
-        if not check_mode:
-            raise
-        return []
-
-
-def remove(params: dict[str, Any], names: list[str], *, check_mode: bool) -> list[dict[str, Any]]:
-    return [run({**params, "name": name, "state": "absent"}, check_mode=check_mode) for name in names]
-
-
-def make_alone(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    refuse_name(params["name"])
-    network_from(params)  # nothing is removed for one that cannot be made
-    names = others(params, [params["name"], *params["keep"]], check_mode=check_mode)
-    if names and not check_mode:
-        run(params, check_mode=True, removed=names)  # nor for one that would be refused
-    removed = remove(params, names, check_mode=check_mode)
-    return joined([*removed, run(params, check_mode=check_mode, removed=names)])
-
-
-def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "changed": any(result["changed"] for result in results),
-        "steps": [step for result in results for step in result["steps"]],
-        "diff": [result["diff"] for result in results],
-    }
-
-
-def act(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    if params["state"] == "absent":
-        refuse_owner(params["owner"])
-        if params["name"] is None:
-            names = others(params, params["keep"], check_mode=check_mode)
-            return joined(remove(params, names, check_mode=check_mode))
-    elif params["exclusive"]:
-        return make_alone(params, check_mode=check_mode)
-    return run(params, check_mode=check_mode)
-
-
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec=ARGUMENTS,
-        required_if=[("state", "present", ("name", "bridge"))],
-        supports_check_mode=True,
-    )
-    with operator_errors(module):
-        with one_at_a_time("libvirt_bridge_net", check_mode=module.check_mode):
-            result = act(module.params, check_mode=module.check_mode)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, run, required_if=[("state", "present", ("name", "bridge"))])
 
 
 if __name__ == "__main__":

@@ -47,34 +47,14 @@ kept:
   sample: ["/var/lib/libvirt/images/nometal-demo/mine.qcow2, which is not marked as the lab's"]
 """
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._labs.leftovers import LabLeftovers
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
-from ansible_collections.nometal.ipi.plugins.module_utils._labs.leftovers import UninstalledLibvirt
-
-
-def run(lab: str, *, check_mode: bool) -> dict[str, object]:
-    if not is_lab_name(lab):
-        raise OperatorError(f"lab: {lab!r} is not the name of a lab: lower case letters, digits and inner hyphens.")
-    left = UninstalledLibvirt(lab)
-    left.refuse_installed()
-    steps = left.steps()
-    for step in [] if check_mode else steps:
-        left.apply(step)
-    lines = [f"{step}\n" for step in steps]
-    return {
-        "changed": bool(steps),
-        "steps": [str(step) for step in steps],
-        "kept": left.kept,
-        "diff": {"before": "".join(line.replace("remove ", "", 1) for line in lines), "after": ""},
-    }
+ARGUMENTS = {"lab": {"type": "str", "required": True}}
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={"lab": {"type": "str", "required": True}}, supports_check_mode=True)
-    with operator_errors(module):
-        module.exit_json(**run(module.params["lab"], check_mode=module.check_mode))
+    run_module(ARGUMENTS, LabLeftovers.run)
 
 
 if __name__ == "__main__":

@@ -74,34 +74,9 @@ kept_for:
   sample: []
 """
 
-from contextlib import nullcontext
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.libvirt_service.service import HostLibvirt
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.libvirt_service.service import (
-    Daemons,
-    LibvirtService,
-    Systemd,
-    plan,
-    wait_until_it_answers,
-)
-
-if TYPE_CHECKING:
-    from typing import Any
-
-TOPIC = "libvirt_service"
-SHIPPED = "default"
-LINKS = Path("/sys/class/net")
 ARGUMENTS = {
     "layout": {"type": "str", "choices": ["monolithic", "modular"], "default": "monolithic"},
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
@@ -109,63 +84,8 @@ ARGUMENTS = {
 }
 
 
-def start(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
-    current = host.read()
-    wanted = host.wanted()
-    desired = replace(wanted, running=current.running | wanted.running)
-    if not check_mode:
-        stopped = dict.fromkeys(desired.running - current.running, "stopped")
-        memory.note({TOPIC: stopped})
-        directories.note([network_hook.DISPATCHER.parent], memory)
-    result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
-    if not check_mode:
-        wait_until_it_answers()
-    return result
-
-
-def restore(host: Systemd | Daemons, memory: HostMemory, *, check_mode: bool) -> dict[str, Any]:
-    current = host.read()
-    notes = memory.recall()
-    started_by_us = current.running & set(notes.get(TOPIC, {}))
-    in_use = things_of_others()
-    vms = in_use["VM"]
-    desired = LibvirtService(current.running - (set() if vms else started_by_us), stale=current.stale)
-    result = Reconciler(lambda: nullcontext(host), plan).run(desired, check_mode=check_mode)
-    if not check_mode:
-        directories.remove(memory)
-    listed = [f"{kind} {name}" for kind, names in in_use.items() for name in names]
-    return {**result, "in_use": listed, "kept_for": vms if started_by_us else []}
-
-
-def things_of_others() -> dict[str, list[str]]:
-    """All that are left: the last lab has removed its own before it lets go of libvirt."""
-    try:
-        with connect("qemu:///system") as connection:
-            return {
-                "VM": sorted(domain.name() for domain in connection.listAllDomains()),
-                "network": sorted(each.name() for each in connection.listAllNetworks() if is_of_others(each)),
-                "storage pool": sorted(pool.name() for pool in connection.listAllStoragePools()),
-            }
-    except NotThereYetError:  # or this Python lacks its bindings: they are there for the others all the same
-        return {"VM": labs.defined("domain")}
-
-
-def is_of_others(network: Any) -> bool:
-    if network.name() != SHIPPED:
-        return True
-    return bool(network.isActive()) and any(LINKS.glob(f"{network.bridgeName()}/brif/*"))
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    memory = HostMemory(Path(module.params["memory"]))
-    act = start if module.params["state"] == "started" else restore
-    with operator_errors(module):
-        # Where systemd is in charge, and not merely installed, it keeps this directory.
-        host = Systemd(module.params["layout"]) if Path("/run/systemd/system").is_dir() else Daemons()
-        with one_at_a_time("libvirt_service", check_mode=module.check_mode):
-            result = act(host, memory, check_mode=module.check_mode)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, HostLibvirt.run)
 
 
 if __name__ == "__main__":

@@ -172,29 +172,8 @@ steps:
   sample: ["write credentials (new: demo-worker-1)", write configuration]
 """
 
-import time
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc import config, credentials, readiness
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import lab_from
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import EmulatorPort, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import service_of
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.undeclared import undeclared
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.resource import BmcService
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 
 MEDIA = {
     "max_bytes": {"type": "int", "default": 21474836480},
@@ -217,80 +196,8 @@ ARGUMENTS = {
 }
 
 
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    declared, mistakes = lab_from(params)
-    wanted = params["state"] == "present"
-    if mistakes and not wanted:
-        raise OperatorError("\n".join(mistakes))
-    others = {} if mistakes or not wanted else undeclared_in(declared)
-    lab = replace(declared, nodes=(*declared.nodes, *filter(None, others.values())))
-
-    kept: list[str] = []
-
-    @contextmanager
-    def port() -> Iterator[EmulatorPort]:
-        # Mistakes are told together with all else that is wrong, and where libvirt is missing too.
-        with connect(lab.libvirt_uri) if wanted and not mistakes else connection_if_any(lab) as connection:
-            opened = EmulatorPort(lab, connection, wanted=wanted)
-            if wanted:
-                opened.refuse_conflicts(mistakes, check_mode=check_mode)
-            else:
-                opened.refuse_users()
-                kept.extend(opened.stays())
-            yield opened
-
-    result = Reconciler(port, plan).run(desired(lab) if wanted else None, check_mode=check_mode)
-    if wanted and not check_mode:
-        wait(lab, result["steps"])
-    return {**result, **(told(declared, others) if wanted else {"kept": kept})}
-
-
-def undeclared_in(lab: Lab) -> dict[str, Node | None]:
-    with connection_if_any(lab) as connection:
-        return undeclared(connection, lab, config.text_in(lab.config)) if connection else {}
-
-
-@contextmanager
-def connection_if_any(lab: Lab) -> Iterator[Any]:
-    """A lab that was stopped half-way may have no libvirt yet, and then no pool either."""
-    with ExitStack() as stack:
-        try:
-            connection = stack.enter_context(connect(lab.libvirt_uri))
-        except NotThereYetError:
-            connection = None
-        yield connection
-
-
-def wait(lab: Lab, steps: list[str]) -> None:
-    service_runs_on = not {"start service", "restart service"} & set(steps)
-    if service_runs_on and "write configuration" in steps:
-        time.sleep(readiness.RELOAD_SECONDS)
-    logins = credentials.read(lab.credentials)
-    readiness.ensure_it_answers(lab, logins, service_of(lab), each=bool(steps))
-
-
-def told(lab: Lab, others: Mapping[str, Node | None]) -> dict[str, Any]:
-    nodes = [
-        {
-            "name": node.name,
-            "uuid": node.uuid,
-            "address": lab.address_of(node),
-            "credentials": {"file": str(lab.credentials), "key": node.name},
-        }
-        for node in lab.nodes
-    ]
-    left = [{"name": name, "address": lab.address_of(node) if node else None} for name, node in others.items()]
-    return {"nodes": nodes, "undeclared": left, "ca_file": str(lab.ca) if lab.tls else None}
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        with one_at_a_time("redfish_emulator", check_mode=module.check_mode):
-            result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result.get("kept", [])):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, BmcService.run)
 
 
 if __name__ == "__main__":

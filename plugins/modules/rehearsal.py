@@ -182,11 +182,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    run_module,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import table
@@ -267,18 +268,11 @@ def removed(lab: Lab, places: Places, uri: str, *, check_mode: bool) -> dict[str
             steps, kept = rehearsal.clear(lab, places, connection, check_mode=check_mode)
     except NotThereYetError:
         steps, kept = rehearsal.clear_files(lab, places, check_mode=check_mode)
-    return {"changed": bool(steps), "steps": steps, "kept": kept}
+    return {"changed": bool(steps), "steps": steps, "kept": kept, "warnings": removal.warnings(kept)}
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec=ARGUMENTS, required_if=[("state", "played", ["image"])], supports_check_mode=True
-    )
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result.get("kept", [])):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, run, required_if=[("state", "played", ["image"])])
 
 
 if __name__ == "__main__":

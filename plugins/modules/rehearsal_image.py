@@ -127,21 +127,8 @@ kept:
   sample: ["/var/cache/nometal/rehearsal/notes.txt (not made by nometal.ipi)"]
 """
 
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import Image, ImagePort, plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import RehearsalImage
 
 KINDS = ("kernel", "bios", "signed", "unsigned", "network")
 NAMES = {"type": "list", "elements": "str", "required": True}
@@ -155,35 +142,8 @@ ARGUMENTS = {
 REQUIRED = [("state", "present", ["sources", "packages"])]
 
 
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    recipe = Recipe(
-        path=Path(params["path"]),
-        sources=params["sources"] or {},
-        packages=params["packages"] or {},
-        network_boot=params["network_boot"],
-    )
-    wanted = Image(recipe.name) if params["state"] == "present" else None
-    port = ImagePort(recipe)
-
-    @contextmanager
-    def opened() -> Iterator[ImagePort]:
-        port.refuse_conflicts()
-        if wanted:
-            recipe.refuse_bad_sources()
-        with port.alone():
-            yield port
-
-    result = Reconciler(opened, plan).run(wanted, check_mode=check_mode)
-    return {**port.facts(), **result, **({} if wanted else {"kept": port.stays()})}
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, required_if=REQUIRED, supports_check_mode=True)
-    with operator_errors(module):
-        result = run(module.params, check_mode=module.check_mode)
-        for warning in removal.warnings(result.get("kept", [])):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, RehearsalImage.run, required_if=REQUIRED)
 
 
 if __name__ == "__main__":

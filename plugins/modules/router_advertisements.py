@@ -47,17 +47,9 @@ steps:
   sample: [write file, set eth0=2]
 """
 
-from contextlib import nullcontext
-from pathlib import Path
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.router_advertisements.listening import (
-    ListeningPort,
-    plan,
+    HostListening,
 )
 
 ARGUMENTS = {
@@ -68,11 +60,7 @@ ARGUMENTS = {
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        port = ListeningPort(Path(module.params["file"]), HostMemory(Path(module.params["memory"])))
-        desired = port.wanted if module.params["state"] == "present" else port.former
-        module.exit_json(**Reconciler(lambda: nullcontext(port), plan).run(desired, check_mode=module.check_mode))
+    run_module(ARGUMENTS, HostListening.run)
 
 
 if __name__ == "__main__":

@@ -112,42 +112,8 @@ steps:
   sample: [write systemd-resolved, apply systemd-resolved]
 """
 
-import re
-from contextlib import nullcontext
-from itertools import chain
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
-    OperatorError,
-    noting,
-    operator_errors,
-    refuse_all,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._core.zones import domain, reverse_zones, server
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import lookup
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import choose, measure
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.network_manager import NetworkManager
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.resolv_conf import ResolvConf
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import (
-    HostResolver,
-    Lab,
-    SplitDnsPort,
-    plan,
-    refuse_taken_domains,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.systemd_resolved import SystemdResolved
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import Resolution
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import Means
-
-    T = TypeVar("T")
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import SplitDns
 
 ARGUMENTS = {
     "owner": {"type": "str", "required": True},
@@ -158,88 +124,11 @@ ARGUMENTS = {
     "names": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-MEANS: dict[str, Means] = {
-    SystemdResolved.name: SystemdResolved(),
-    NetworkManager.name: NetworkManager(),
-    ResolvConf.name: ResolvConf(),
-}
-
-
-def lab_from(params: dict[str, Any]) -> Lab:
-    """All that is wrong is said at once. To remove a lab, only its name is needed."""
-    problems: list[str] = []
-    present = params["state"] == "present"
-    _sound(owner, [params["owner"]], problems)
-    _sound(link, [params["link"]] if params["link"] is not None else [], problems)
-    domains = _sound(domain, params["domains"] if present else [], problems)
-    zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
-    servers = _sound(server, params["servers"] if present else [], problems)
-    names = _sound(domain, params["names"] if present else [], problems)
-    if present and not (params["servers"] and (params["domains"] or params["subnets"])):
-        problems.append(f"Of lab {params['owner']}, servers and at least one of domains and subnets must be given.")
-    refuse_all(problems)
-    return Lab(
-        owner=params["owner"],
-        link=params["link"] or "",
-        domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
-        servers=tuple(dict.fromkeys(servers)),
-        names=tuple(dict.fromkeys(names)),
-    )
-
-
-def _sound(read: Callable[[str], T], texts: Iterable[str], problems: list[str]) -> list[T]:
-    found = []
-    for text in texts:
-        with noting(problems):
-            found.append(read(text))
-    return found
-
-
-def owner(text: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", text):
-        raise OperatorError(f"owner: {text!r} is no name of a lab: small letters, digits and hyphens.")
-    return text
-
-
-def link(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", text):
-        raise OperatorError(
-            f"link: {text!r} is no name of an interface: letters, digits, `_`, `.` and `-`, 15 characters at most."
-        )
-    return text
-
-
-def means_for(host: Resolution) -> Means:
-    means = MEANS[choose(host)]
-    if isinstance(means, ResolvConf):
-        means.refuse_conflicts()
-    return means
-
-
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    lab = lab_from(params)
-    reconciler = Reconciler(lambda: nullcontext(SplitDnsPort(lab, MEANS)), plan)
-    if params["state"] == "absent":
-        return reconciler.run(HostResolver({}), check_mode=check_mode)
-    problems: list[str] = []
-    with noting(problems):
-        refuse_taken_domains(lab, chain.from_iterable(means.held() for means in MEANS.values()))
-    with noting(problems):
-        means = means_for(measure())
-    refuse_all(problems)
-    desired = HostResolver({means.name: means.wanted(lab)})
-    result = reconciler.run(desired, check_mode=check_mode)
-    if result["changed"] and not check_mode:
-        lookup.wait_until_known(lab, means.evidence(lab))
-    return {**result, "means": means.name}
+REQUIRED = [("state", "present", ["link"])]
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec=ARGUMENTS, required_if=[("state", "present", ["link"])], supports_check_mode=True
-    )
-    with operator_errors(module):
-        module.exit_json(**run(module.params, check_mode=module.check_mode))
+    run_module(ARGUMENTS, SplitDns.run, required_if=REQUIRED)
 
 
 if __name__ == "__main__":

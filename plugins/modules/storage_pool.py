@@ -83,24 +83,8 @@ kept:
   sample: ["/srv/labs/demo/notes.txt (not made by nometal.ipi)", "/srv/labs/demo/iso (a mount point)"]
 """
 
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-from uuid import UUID
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import StoragePoolPort, made_by
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool, plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import LabPool
 
 ARGUMENTS = {
     "name": {"type": "str", "required": True},
@@ -112,50 +96,8 @@ ARGUMENTS = {
 }
 
 
-def pool_from(params: dict[str, Any]) -> StoragePool:
-    if not Path(params["path"]).is_absolute():
-        raise OperatorError(f"path: {params['path']} is not absolute.")
-    try:
-        uuid = str(UUID(params["uuid"]))
-    except ValueError as error:
-        raise OperatorError(f"uuid: {params['uuid']} is no UUID.") from error
-    return StoragePool(name=params["name"], uuid=uuid, path=str(Path(params["path"])))
-
-
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    pool = pool_from(params)
-    wanted = params["state"] == "present"
-    strangers: list[str] = []
-    kept: list[str] = []
-
-    @contextmanager
-    def port() -> Iterator[StoragePoolPort]:
-        with connect(params["libvirt_uri"]) as connection:
-            opened = StoragePoolPort(connection, pool, made_by(params["owner"]))
-            if wanted:
-                opened.refuse_conflicts()
-            else:
-                opened.refuse_users(params["owner"])
-                strangers.append(opened.stranger())
-                kept.extend(opened.stays())
-            yield opened
-            kept[:] = opened.kept or kept
-
-    result = Reconciler(port, plan).run(pool if wanted else None, check_mode=check_mode)
-    if wanted:
-        return {**result, "warnings": []}
-    warnings = [f"{told}: it stays." for told in strangers if told]
-    return {**result, "kept": kept, "warnings": [*warnings, *removal.warnings(kept)]}
-
-
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    with operator_errors(module):
-        with one_at_a_time("storage_pool", check_mode=module.check_mode):
-            result = run(module.params, check_mode=module.check_mode)
-        for warning in result.pop("warnings"):
-            module.warn(warning)
-        module.exit_json(**result)
+    run_module(ARGUMENTS, LabPool.run)
 
 
 if __name__ == "__main__":

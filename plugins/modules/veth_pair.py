@@ -140,35 +140,8 @@ steps:
     - up nmb-demo (was down)
 """
 
-from contextlib import nullcontext
-from typing import TYPE_CHECKING
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, operator_errors
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Reconciler
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import (
-    lacks_netlink,
-    may_change_links,
-    read_links,
-    read_links_by_ip,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import plugged_by_entries, wirings_of
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Plug, Wiring
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_nonsense
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.port import VethPairPort
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import plan
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.port import run
 
 NEEDED = ("name", "a", "b")
 PLUG = {"name": {"type": "str", "required": True}, "bridge": {"type": "str"}}
@@ -184,103 +157,14 @@ ARGUMENTS = {
 }
 
 
-def wiring_from(params: dict[str, Any]) -> Wiring:
-    wiring = Wiring(
-        name=params["name"],
-        a=Plug(key="a", **params["a"]),
-        b=Plug(key="b", **params["b"]),
-        mtu=params["mtu"],
-        shared=params["shared"],
-        owner=params.get("owner") or "",
-    )
-    refuse_nonsense(wiring)
-    return wiring
-
-
-def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    refuse_bad_owner(params.get("owner"))
-    if params["name"] is None:
-        return joined([act(wiring, wanted=False, check_mode=check_mode) for wiring in wirings_of(params["owner"])])
-    return act(wiring_from(params), wanted=params["state"] == "present", check_mode=check_mode)
-
-
-def refuse_bad_owner(owner: str | None) -> None:
-    if owner is not None and not is_lab_name(owner):
-        raise OperatorError(f"owner: {owner!r} is not the name of a lab: lower case letters, digits, inner hyphens.")
-
-
-def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "changed": any(result["changed"] for result in results),
-        "steps": [step for result in results for step in result["steps"]],
-        "diff": [result["diff"] for result in results],
-    }
-
-
-def act(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
-    result = reconcile(wiring, wanted=wanted, check_mode=check_mode)
-    if result["changed"] and not check_mode:
-        # A link manager that was told to let go of the links may have put them down since they were read.
-        result["steps"] += reconcile(wiring, wanted=wanted, check_mode=False)["steps"]
-    return result
-
-
-def reconcile(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
-    links = links_found(foreseeing=check_mode, removing=not wanted)
-    site = Site(wiring, links, plugged_by_entries())
-    if wanted:
-        refuse_conflicts(site, foreseeing=check_mode)
-    port = VethPairPort(site, wanted=wanted)
-    return Reconciler(lambda: nullcontext(port), plan).run(port.wanted() if wanted else None, check_mode=check_mode)
-
-
-def links_found(*, foreseeing: bool, removing: bool = False) -> dict[str, Link]:
-    if not may_change_links():
-        raise OperatorError("This process may not change network links: run as root, with `become: true`.")
-    try:
-        # Enough to see what is in the way before there are packages, and to remove what is ours after they are gone.
-        return read_links_by_ip() if (foreseeing or removing) and lacks_netlink() else read_links()
-    except NotThereYetError:
-        if foreseeing or removing:
-            return {}  # on an empty host there is nothing of ours; its files are seen all the same
-        raise
-
-
-def warnings(params: dict[str, Any], *, check_mode: bool) -> list[str]:
-    if params["state"] == "absent":
-        return []
-    return bridges_awaited(wiring_from(params), params["awaited"]) if check_mode else silence_of_hook(params["name"])
-
-
-def bridges_awaited(wiring: Wiring, awaited: Collection[str]) -> list[str]:
-    return [
-        f"{plug.key}.bridge: there is no bridge {plug.bridge} yet. The run needs it by then: "
-        "if nothing before it makes that bridge, it will be refused."
-        for plug in wiring.bridges_missing(links_found(foreseeing=True))
-        if plug.bridge not in awaited
-    ]
-
-
-def silence_of_hook(pair: str) -> list[str]:
-    silence = network_hook.silence()
-    remedy = "Run module nometal.ipi.libvirt_service, as role nometal.ipi.host_prep does."
-    return [f"{pair} will not be back after a reboot: {silence}. {remedy}"] if silence else []
-
-
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec=ARGUMENTS,
+    run_module(
+        ARGUMENTS,
+        run,
         required_if=[("state", "present", NEEDED)],
         required_one_of=[("name", "owner")],
         required_together=[NEEDED],
-        supports_check_mode=True,
     )
-    with operator_errors(module):
-        with one_at_a_time("veth_pair", check_mode=module.check_mode):
-            result = run(module.params, check_mode=module.check_mode)
-        for warning in warnings(module.params, check_mode=module.check_mode):
-            module.warn(warning)
-        module.exit_json(**result)
 
 
 if __name__ == "__main__":

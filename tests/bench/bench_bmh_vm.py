@@ -53,12 +53,13 @@ def vm(at: int) -> dict[str, Any]:
 def ours() -> dict[str, float]:
     from ansible.module_utils.common.arg_spec import ArgumentSpecValidator  # noqa: PLC0415 - only inside the sandbox
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.resource import LabVms  # noqa: PLC0415
     from ansible_collections.nometal.ipi.plugins.modules import bmh_vm  # noqa: PLC0415 - as above
 
     def run(count: int, **others: Any) -> dict[str, Any]:
         params = {"owner": "bench", "pool": "bench", "vms": [vm(at) for at in range(count)], **others}
         checked = ArgumentSpecValidator(bmh_vm.ARGUMENTS).validate(params)
-        return bmh_vm.run(checked.validated_parameters, check_mode=False)
+        return LabVms.run(checked.validated_parameters, check_mode=False)
 
     run(FEW)
     few = min(seconds(lambda: run(FEW)) for _round in range(5))

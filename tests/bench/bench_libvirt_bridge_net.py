@@ -37,6 +37,7 @@ def seconds(action: Callable[[], object]) -> float:
 def ours() -> dict[str, float]:
     from ansible.module_utils.common.arg_spec import ArgumentSpecValidator  # noqa: PLC0415 - only inside the sandbox
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.resource import LabNetwork  # noqa: PLC0415
     from ansible_collections.nometal.ipi.plugins.modules import libvirt_bridge_net  # noqa: PLC0415 - as above
 
     def run(count: int, **others: Any) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def ours() -> dict[str, float]:
         ]
         params = {**NETWORK, "dhcp": {"reservations": machines}, **others}
         checked = ArgumentSpecValidator(libvirt_bridge_net.ARGUMENTS).validate(params)
-        return libvirt_bridge_net.run(checked.validated_parameters, check_mode=False)
+        return LabNetwork.run(checked.validated_parameters, check_mode=False)
 
     run(FEW)
     few = min(seconds(lambda: run(FEW)) for _round in range(5))

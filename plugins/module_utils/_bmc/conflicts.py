@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, service, supervised
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, Port
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import measure_ports

@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.certificates impo
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service, fingerprint, service_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal, secret_files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, refusals_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import remove_empty
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.secret_files import Access
@@ -27,7 +27,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_poo
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
@@ -117,32 +117,30 @@ class EmulatorPort:
     def last_words(self) -> str:
         return self._service.last_words()
 
-    def refuse_conflicts(self, mistakes: Sequence[str], *, check_mode: bool) -> None:
-        """Say what stands in the way, with the mistakes that are known already, before anything is changed."""
-        served = [] if mistakes else self._served()
-        found = [*mistakes, *obstacles.of_host(self._lab, served, check_mode=check_mode)]
+    def conflicts(self, wrong: Sequence[str], *, check_mode: bool) -> list[str]:
+        """What stands in the way, with what is known to be wrong already."""
+        served = [] if wrong else self._served()
+        found = [*wrong, *obstacles.of_host(self._lab, served, check_mode=check_mode)]
         if self._connection:
             found += obstacles.of_vms(self._connection, self._lab, check_mode=check_mode)
             found += obstacles.of_media(self._connection, self._lab)
-        found += [] if mistakes else self._conflicts()
-        if found:
-            raise OperatorError("\n".join(found))
-        if not self._lab.listen:
-            self.refuse_users()
-        # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
-        certificates.require_cryptography()
-        obstacles.require_what_roles_make(self._lab)
+        found += [] if wrong else self._conflicts()
+        found = found or ([] if self._lab.listen else list(self.users()))
+        if not found:
+            # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
+            certificates.require_cryptography()
+            obstacles.require_what_roles_make(self._lab)
+        return found
 
     def _conflicts(self) -> Iterator[str]:
         """Of the pool of its media, and of the service."""
         if self._pool and self._lab.listen:
-            yield from _refusal_of(self._pool.refuse_conflicts)
-        yield from _refusal_of(self._service.refuse_conflicts)
+            yield from self._pool.conflicts()
+        yield from refusals_of(self._service.refuse_conflicts)
 
-    def refuse_users(self) -> None:
-        """Before the media go: they may be of use to VMs and images of others."""
-        if self._pool:
-            self._pool.refuse_users(self._lab.name)
+    def users(self) -> Iterable[str]:
+        """Of the media, before they go: they may be of use to VMs and images of others."""
+        return self._pool.users(self._lab.name) if self._pool else ()
 
     def stays(self) -> list[str]:
         """What is not of the service where it has its things."""
@@ -245,14 +243,6 @@ class EmulatorPort:
 
     def _write(self, path: Path, text: str, access: Access | None = None) -> None:
         secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
-
-
-def _refusal_of(refuse: Callable[[], None]) -> list[str]:
-    try:
-        refuse()
-    except OperatorError as error:
-        return [str(error)]
-    return []
 
 
 def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:

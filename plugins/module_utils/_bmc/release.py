@@ -16,9 +16,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import UMASK
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

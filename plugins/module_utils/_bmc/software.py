@@ -17,20 +17,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import release
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Release
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Recipe, Release
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Recipe
 
 LAUNCHER = "bin/python"
 LAUNCHER_TEXT = """\
@@ -149,3 +147,34 @@ class SoftwarePort:
 
 def _launcher_text(chosen: Release) -> str:
     return LAUNCHER_TEXT.format(python=shlex.quote(chosen.python))
+
+
+class HostSoftware(Resource["Software | None", SoftwarePort]):
+    def desired(self) -> Software | None:
+        params = self.params
+        recipe = Recipe(
+            path=Path(params["path"]),
+            python=params["python"],
+            requirements=params["requirements"] or "",
+            sources=params["sources"] or {},
+            pip_arguments=params["pip_arguments"],
+        )
+        self.port = SoftwarePort(recipe)
+        return Software(recipe.digest) if self.is_wanted else None
+
+    @contextmanager
+    def open(self) -> Iterator[SoftwarePort]:
+        self.port.refuse_conflicts()  # before there is a lock in a directory that may be somebody else's
+        with self.port.alone():
+            if self.is_wanted:
+                self.port.refuse_bad_recipe()
+            yield self.port
+
+    def plan(self, current: Software | None, desired: Software | None) -> Sequence[Step]:
+        return plan(current, desired)
+
+    def result(self) -> dict[str, Any]:
+        return {} if self.is_wanted else {"kept": self.port.stays()}
+
+    def warnings(self) -> list[str]:
+        return [] if self.is_wanted else removal.warnings(self.port.stays())

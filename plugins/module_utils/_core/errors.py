@@ -29,6 +29,10 @@ class OperatorError(Exception):
     """A failure that the operator can act on: the text says what is wrong, where, and what to do."""
 
 
+class NotThereYetError(OperatorError):
+    """What is to be asked does not answer on this host, so for all we can see nothing exists there."""
+
+
 @contextmanager
 def noting(problems: list[str]) -> Iterator[None]:
     """Collect what is refused, so that the next thing is looked at, too. Afterwards: `refuse_all`."""
@@ -38,9 +42,30 @@ def noting(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
+def refusals_of(*checks: Callable[[], None]) -> list[str]:
+    problems: list[str] = []
+    for refuse in checks:
+        with noting(problems):
+            refuse()
+    return problems
+
+
 def refuse_all(problems: Sequence[str]) -> None:
     if problems:
         raise OperatorError("\n".join(problems))
+
+
+def run_module(argument_spec: dict[str, Any], run: Callable[..., dict[str, Any]], **options: Any) -> None:
+    """All of a module's `main()`. Run: a function of its parameters and of check_mode, or that of a Resource."""
+    from ansible.module_utils.basic import AnsibleModule  # noqa: PLC0415 - all else here does without Ansible
+
+    module = AnsibleModule(argument_spec=argument_spec, supports_check_mode=True, **options)
+    with operator_errors(module):
+        result = run(module.params, check_mode=module.check_mode)
+    for warning in result.pop("warnings", ()):
+        module.warn(warning)
+    leave = module.fail_json if result.get("failed") else module.exit_json
+    leave(**result)
 
 
 @contextmanager

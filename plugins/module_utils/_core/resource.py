@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Callable, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, refuse_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import Protocol
 
@@ -33,40 +34,101 @@ class Step:
         return f"{self.verb} {self.target}"
 
 
-class NotThereYetError(OperatorError):
-    """What the port speaks to does not answer on this host, so for all we can see nothing exists there."""
-
-
 State = TypeVar("State")
+PortOf = TypeVar("PortOf", bound="Port")
 
 
-@dataclass(frozen=True)
-class Reconciler(Generic[State]):
-    """Brings one thing from what it is to what is desired. Check mode, changed and diff live here and nowhere else."""
+class Resource(Generic[State, PortOf]):
+    """One thing that a module brings from what it is to what is desired.
 
-    open_port: Callable[[], AbstractContextManager[Port]]
-    plan: Callable[[State, State], Sequence[Step]]
+    Check mode, changed and diff live in `reconcile` and nowhere else. It calls the other methods in this order.
+    """
 
-    def run(self, desired: State, *, check_mode: bool) -> dict[str, Any]:
-        try:
-            with self.open_port() as port:
-                current = port.read()
-                steps = self.plan(current, desired)
-                for step in [] if check_mode else steps:
-                    port.apply(step)
-        except NotThereYetError:
-            if not check_mode:
-                raise
-            # On an empty host, check mode foresees what a real run would find once the packages are there: nothing.
-            current = cast("State", None)
-            steps = self.plan(current, desired)
+    port: PortOf
+
+    def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
+        self.params = params
+        self.check_mode = check_mode
+
+    @classmethod
+    def run(cls, params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+        """What `run_module` is given."""
+        resource = cls(params, check_mode=check_mode)
+        with resource.alone():
+            return resource.reconcile()
+
+    @property
+    def is_wanted(self) -> bool:
+        return self.params["state"] == "present"
+
+    def alone(self) -> AbstractContextManager[None]:
+        """No other call of the module runs meanwhile, where that matters."""
+        return nullcontext()
+
+    def desired(self) -> State:
+        """Read from the arguments; what is wrong with them on any host is refused."""
+        raise NotImplementedError
+
+    def open(self) -> AbstractContextManager[PortOf]:
+        raise NotImplementedError
+
+    def conflicts(self) -> Iterable[str]:
+        """All that stands in the way on this host. Nothing is changed, in check mode or not, if there is any."""
+        return ()
+
+    def plan(self, current: State, desired: State) -> Sequence[Step]:
+        raise NotImplementedError
+
+    def finish(self, steps: Sequence[Step]) -> None:
+        """After the steps, except in check mode."""
+
+    def result(self) -> dict[str, Any]:
+        """What the module returns beside changed, steps and diff."""
+        return {}
+
+    def warnings(self) -> list[str]:
+        return []
+
+    def reconcile(self) -> dict[str, Any]:
+        desired = self.desired()
+        current, steps = self._carry_out(desired)
+        if not self.check_mode:
+            self.finish(steps)
         # An unchanged lab of a hundred machines would send the same quarter of a megabyte back twice.
         before, after = (_text(current), _text(desired)) if steps else ("", "")
         return {
             "changed": bool(steps),
             "steps": [str(step) for step in steps],
             "diff": {"before": before, "after": after},
+            **self.result(),
+            "warnings": self.warnings(),
         }
+
+    def _carry_out(self, desired: State) -> tuple[State, Sequence[Step]]:
+        try:
+            with self.open() as self.port:
+                refuse_all(list(self.conflicts()))
+                current = self.port.read()
+                steps = self.plan(current, desired)
+                for step in [] if self.check_mode else steps:
+                    self.port.apply(step)
+        except NotThereYetError:
+            if not self.check_mode:
+                raise
+            # On an empty host, check mode foresees what a real run would find once the packages are there: nothing.
+            current = cast("State", None)
+            steps = self.plan(current, desired)
+        return current, steps
+
+
+def joined(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of several resources of one kind that a module changes in one call."""
+    return {
+        "changed": any(result["changed"] for result in results),
+        "steps": [step for result in results for step in result["steps"]],
+        "diff": [result["diff"] for result in results],
+        "warnings": [warning for result in results for warning in result["warnings"]],
+    }
 
 
 def _text(state: Any) -> str:

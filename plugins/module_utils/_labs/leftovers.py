@@ -13,15 +13,21 @@ import signal
 import stat
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    refusals_of,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import RUNNING_NETWORKS, HookEntry
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity, owner_of_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, links, volume_marks
@@ -96,6 +102,9 @@ class UninstalledLibvirt:
         there = [program for program in PROGRAMS if os.path.lexists(program)]
         if there:
             raise OperatorError(f"{', '.join(there)} is installed: what libvirt has is removed by libvirt itself.")
+
+    def read(self) -> None:
+        """What there is of it, the steps to remove it name."""
 
     def steps(self) -> list[Step]:
         """What stays is listed with its reason. Disks are known by definitions of VMs and pools: these outlive them."""
@@ -229,3 +238,24 @@ def _processes(word: str) -> Iterator[int]:
             words = path.read_bytes().split(b"\0")
             if any(each.startswith(word.encode()) for each in words):
                 yield int(path.parent.name)
+
+
+class LabLeftovers(Resource[None, UninstalledLibvirt]):
+    def desired(self) -> None:
+        lab = self.params["lab"]
+        if not is_lab_name(lab):
+            raise OperatorError(f"lab: {lab!r} is not the name of a lab: lower case letters, digits and inner hyphens.")
+
+    def open(self) -> AbstractContextManager[UninstalledLibvirt]:
+        return nullcontext(UninstalledLibvirt(self.params["lab"]))
+
+    def conflicts(self) -> list[str]:
+        return refusals_of(self.port.refuse_installed)
+
+    def plan(self, _current: None, _desired: None) -> list[Step]:
+        self._steps = self.port.steps()
+        return self._steps
+
+    def result(self) -> dict[str, Any]:
+        lines = [f"{step}\n".replace("remove ", "", 1) for step in self._steps]
+        return {"kept": self.port.kept, "diff": {"before": "".join(lines), "after": ""}}

@@ -17,8 +17,7 @@ try:
 except ImportError:
     lxml = None  # type: ignore[assignment]  # mypy takes the name for the module alone
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,8 @@ try:
 except ImportError:
     IPRoute = NetlinkError = None
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

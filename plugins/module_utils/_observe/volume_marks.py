@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 
@@ -37,6 +38,11 @@ def maker_of(path: Path) -> str:
     if path.is_symlink() or not path.is_file():
         return ""
     return made_for(str(_volume_of(path) or path)).partition(" ")[0]
+
+
+def made_by(owner: str | None) -> Callable[[Path], bool]:
+    """Tells the volumes that were made for VMs of an owner; without one, none is known."""
+    return lambda path: bool(owner) and maker_of(path) == owner
 
 
 def forget(path: str) -> None:

@@ -65,7 +65,8 @@ SERVER = """
 import json, subprocess, sys
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.modules import cluster_removal
-apply = cluster_removal.RemovalPort.apply
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import RemovalPort
+apply = RemovalPort.apply
 class Killed(BaseException): pass
 def answer(asked):
     left = [None] * asked["steps"]
@@ -73,7 +74,7 @@ def answer(asked):
         if not left: raise Killed
         left.pop()
         apply(port, step)
-    cluster_removal.RemovalPort.apply = apply_some
+    RemovalPort.apply = apply_some
     params = {name: known.get("default") for name, known in cluster_removal.ARGUMENTS.items()}
     try:
         return cluster_removal.run({**params, **asked["params"]}, check_mode=asked["check_mode"])

@@ -27,8 +27,8 @@ HOME = "/var/lib/libvirt/nometal"
 """In the private libvirtd's own file system: the machine has no lab of ours."""
 MODULE = f"""
 from pathlib import Path
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
-place.INSTALLS, place.RUNS = Path("{HOME}/installs"), Path("{HOME}/runs")
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
+paths.INSTALLS, paths.RUNS = Path("{HOME}/installs"), Path("{HOME}/runs")
 from ansible_collections.nometal.ipi.plugins.modules import cluster_watch
 cluster_watch.main()
 """

@@ -27,7 +27,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import download
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import progress as tools_progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import MARK, InstallerTools
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
 from ansible_collections.nometal.ipi.plugins.modules import installer_tools
@@ -42,8 +42,8 @@ OWN = f"registry.lab.example.test:5000/ocp/release@sha256:{digest_of('own')}"
 PULL_SECRET = json.dumps({"auths": {"registry.lab.example.test:5000": {"auth": "Ym9iOmdlaGVpbQ=="}}})
 RUN = """
 import json, sys
-from ansible_collections.nometal.ipi.plugins.modules import installer_tools
-print(json.dumps(installer_tools.run(json.loads(sys.argv[1]), check_mode=False)))
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import InstallerTools
+print(json.dumps(InstallerTools.run(json.loads(sys.argv[1]), check_mode=False)))
 """
 
 
@@ -84,7 +84,7 @@ def parameters(path: Path, source: Path | str | None, **changed: Any) -> dict[st
 
 def run(path: Path, source: Path | str | None = None, *, check_mode: bool = False, **changed: Any) -> dict[str, Any]:
     with patch.dict(os.environ):  # which is the module's own when Ansible runs it
-        return installer_tools.run(parameters(path, source, **changed), check_mode=check_mode)
+        return InstallerTools.run(parameters(path, source, **changed), check_mode=check_mode)
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def test_a_channel(path: Path, mirror: Mirror, server: Server) -> None:
         "openshift_install": f"{bin_directory}/openshift-install",
         "note": "",
     }
-    assert made == {**expected, "changed": True, "steps": GET, "diff": made["diff"]}
+    assert made == {**expected, "changed": True, "steps": GET, "diff": made["diff"], "warnings": []}
     assert expected.items() <= foreseen.items()
     assert said(made["oc"]) == "Client Version: 4.20.3\n"
     assert said(made["openshift_install"]).split("\n")[0].endswith(" 4.20.3")

@@ -15,10 +15,9 @@ import pytest
 from support.checkout import ROOT
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import software
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import MARK, HostSoftware
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.modules import bmc_software
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,9 +33,9 @@ NEW: dict[str, Any] = {"sources": {"__init__.py": "RELEASE = 2\n", "parts/late.p
 STUCK = """
 import sys, time
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.release import Release
-from ansible_collections.nometal.ipi.plugins.modules import bmc_software
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.software import HostSoftware
 Release._install_requirements = lambda *_: (print("stuck", flush=True), time.sleep(int(sys.argv[2])))
-bmc_software.run(eval(sys.argv[1]), check_mode=False)
+HostSoftware.run(eval(sys.argv[1]), check_mode=False)
 """
 
 
@@ -60,7 +59,7 @@ def parameters(path: Path, **changed: Any) -> dict[str, Any]:
 
 
 def steps(path: Path, *, check_mode: bool = False, **changed: Any) -> list[str]:
-    done: list[str] = bmc_software.run(parameters(path, **changed), check_mode=check_mode)["steps"]
+    done: list[str] = HostSoftware.run(parameters(path, **changed), check_mode=check_mode)["steps"]
     return done
 
 
@@ -227,7 +226,7 @@ def test_damage_is_repaired(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
 )
 def test_bad_arguments_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
     with pytest.raises(OperatorError, match=said):
-        bmc_software.run({**parameters(tmp_path / "new"), **changed}, check_mode=False)
+        HostSoftware.run({**parameters(tmp_path / "new"), **changed}, check_mode=False)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -152,10 +152,10 @@ NOTHING = {"networks": [], "bridges": [], "ports": [], "state": "present"}
 RUN = """
 import json, sys
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.modules import lab_firewall
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import LabFirewall
 try:
     params = {"memory": "/run/host.json", **json.loads(sys.argv[1])}
-    result = lab_firewall.run(params, check_mode="check" in sys.argv[2:])
+    result = LabFirewall.run(params, check_mode="check" in sys.argv[2:])
 except OperatorError as error:
     result = {"failed": True, "msg": str(error), "diff": {"before": "", "after": ""}}
 print(json.dumps(result))

@@ -61,7 +61,7 @@ import json, os, sys
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import readiness
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import EmulatorPort
-from ansible_collections.nometal.ipi.plugins.modules import redfish_emulator
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.resource import BmcService
 apply, left = EmulatorPort.apply, int(sys.argv[2])
 readiness.PATIENCE = float(sys.argv[3])
 def limited(port, step):
@@ -72,7 +72,7 @@ def limited(port, step):
     apply(port, step)
 EmulatorPort.apply = limited
 try:
-    print(json.dumps(redfish_emulator.run(json.loads(sys.argv[1]), check_mode=False)))
+    print(json.dumps(BmcService.run(json.loads(sys.argv[1]), check_mode=False)))
 except OperatorError as error:
     print(json.dumps({"msg": str(error)}))
 """

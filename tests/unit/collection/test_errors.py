@@ -98,4 +98,4 @@ def test_whatever_writes_names_its_file(writes: Any) -> None:
 def test_every_module_goes_by_it(module: str) -> None:
     text = (MODULES / f"{module}.py").read_text(encoding="utf-8")
     main = text.partition("def main() -> None:")[2]
-    assert ("with operator_errors(module):" in main) != (module in WITHOUT)
+    assert ("    run_module(" in main) != (module in WITHOUT)

@@ -164,7 +164,7 @@ def test_what_goes_and_how(tmp_path: Path) -> None:
         remains={"half-gone", "half-edited", "somebodys"},
         edited={"qemu": ["/etc/qemu"], "half-edited": ["/etc/half"]},
     )
-    found = brought_packages.run(host, HostMemory(tmp_path / "host.json"))
+    found = brought_packages.packages_to_go(host, HostMemory(tmp_path / "host.json"))
     assert found["purge"] == ["half-gone", "libvirt"]
     assert found["remove"] == ["dnsmasq", "qemu"]
     assert found["kept"] == {"tools": "later depends on it"}

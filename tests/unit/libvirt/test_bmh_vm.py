@@ -25,6 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import l
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import xml as edit
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.batch import Batch
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import problems_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.resource import LabVms, host_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import pending, plan
 from ansible_collections.nometal.ipi.plugins.modules import bmh_vm as module
 
@@ -192,7 +193,7 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
     items = arguments(*nodes)["vms"]
     assert problems_of(items, "p") == []
     for node, given in zip(nodes, items):
-        host = module.host_of(given, [])
+        host = host_of(given, [])
         assert host["boot_mac"] == node["boot_mac"]
         assert host["root_device_hints"] == node["root_device_hints"]
         assert host["bmc_address"] == node["bmc"]["address"]
@@ -565,10 +566,10 @@ def test_an_error_of_our_own_is_not_taken_for_the_operators() -> None:
 def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path) -> None:
     nowhere = f"qemu+unix:///system?socket={tmp_path}/none"
     params = arguments(item(disks=[{"size_bytes": MIB}]), libvirt_uri=nowhere)
-    result = module.run(params, check_mode=True)
+    result = LabVms.run(params, check_mode=True)
     assert result["steps"] == ["define one", "create disk one-0.qcow2"]
     assert result["vms"][0]["uuid"] == UUID
     with pytest.raises(OperatorError, match="Nothing answers for qemu"):
-        module.run(params, check_mode=False)
+        LabVms.run(params, check_mode=False)
     with pytest.raises(OperatorError, match="one: vcpus: is missing"):
-        module.run(arguments(item(vcpus=None), libvirt_uri=nowhere), check_mode=True)
+        LabVms.run(arguments(item(vcpus=None), libvirt_uri=nowhere), check_mode=True)

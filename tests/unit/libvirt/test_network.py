@@ -12,8 +12,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import (
     Definition,
@@ -36,8 +35,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection im
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import port as network_port
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.dnsmasq import size_of, with_room
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.resource import (
+    LabNetwork,
+    act,
+    network_from,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.state import plan
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.wanted import network_from
 from ansible_collections.nometal.ipi.plugins.modules import libvirt_bridge_net as module
 
 if TYPE_CHECKING:
@@ -550,7 +553,7 @@ def test_what_is_wrong_is_named(where: tuple[Any, ...], value: Any, complaint: s
         place = place[key]
     place[where[-1]] = value
     with pytest.raises(OperatorError, match=complaint):
-        module.run({**parsed(params), "libvirt_uri": "test:///default"}, check_mode=True)
+        LabNetwork.run({**parsed(params), "libvirt_uri": "test:///default"}, check_mode=True)
 
 
 @pytest.mark.parametrize(
@@ -559,7 +562,7 @@ def test_what_is_wrong_is_named(where: tuple[Any, ...], value: Any, complaint: s
 def test_an_empty_name_is_not_all_names(wrong: dict[str, str]) -> None:
     params = parsed({"owner": "demo", "state": "absent", **wrong})
     with pytest.raises(OperatorError, match=r"(name is|owner must be)"):
-        module.act({**params, "libvirt_uri": "test:///default"}, check_mode=False)
+        act({**params, "libvirt_uri": "test:///default"}, check_mode=False)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -656,7 +659,7 @@ def test_ports_are_noted_until_they_are_back(connection: Any, tmp_path: Path, mo
 def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_port.os, "geteuid", lambda: 1000)
     with pytest.raises(OperatorError, match="run as root, with `become: true`"):
-        module.run({**parsed(PARAMS), "libvirt_uri": "test:///default"}, check_mode=False)
+        LabNetwork.run({**parsed(PARAMS), "libvirt_uri": "test:///default"}, check_mode=False)
 
 
 @pytest.mark.parametrize("lease", [LEASE, Lease("fd00::20", "00:03", iaid="1")])
@@ -713,7 +716,7 @@ class _NetworkWithLease:
 
 def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path) -> None:
     params = {**parsed(PARAMS), "libvirt_uri": f"qemu+unix:///system?socket={tmp_path}/none"}
-    result = module.run(params, check_mode=True)
+    result = LabNetwork.run(params, check_mode=True)
     assert result["steps"][0] == "define nometal-demo"
     with pytest.raises(NotThereYetError, match="Nothing answers for qemu"):
-        module.run(params, check_mode=False)
+        LabNetwork.run(params, check_mode=False)

@@ -12,8 +12,8 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.volume_marks import made_by
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import MARK, PoolDirectory
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import made_by
 
 UUID = "0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e70"
 

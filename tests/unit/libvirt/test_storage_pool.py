@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    NotThereYetError,
+    OperatorError,
+    refuse_all,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import StoragePoolPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.port import (
+    LabPool,
+    StoragePoolPort,
+    pool_from,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool, plan
-from ansible_collections.nometal.ipi.plugins.modules import storage_pool as module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +92,7 @@ def test_a_pool_of_the_same_name_is_not_ours_without_our_uuid(connection: Any, t
         f"<pool type='dir'><name>{POOL.name}</name><target><path>{tmp_path}</path></target></pool>"
     )
     with pytest.raises(OperatorError, match=f"storage pool nometal-demo at {tmp_path} is not this lab's"):
-        StoragePoolPort(connection, POOL).refuse_conflicts()
+        refuse_all(list(StoragePoolPort(connection, POOL).conflicts()))
     assert StoragePoolPort(connection, POOL).read() is None
 
 
@@ -95,7 +101,7 @@ def test_all_that_stands_in_the_way_is_refused_at_once(connection: Any) -> None:
         f"<pool type='dir'><name>{POOL.name}</name><target><path>/srv/theirs</path></target></pool>"
     )
     with pytest.raises(OperatorError) as refused:
-        StoragePoolPort(connection, replace(POOL, path="/etc/passwd")).refuse_conflicts()
+        refuse_all(list(StoragePoolPort(connection, replace(POOL, path="/etc/passwd")).conflicts()))
     said = str(refused.value).splitlines()
     assert len(said) == 3
     for part, line in zip(("is not this lab's", "(lab_spec.storage_pool.path)", "is not an empty directory"), said):
@@ -107,19 +113,19 @@ def test_our_pool_does_not_move(connection: Any, tmp_path: Path) -> None:
     port = StoragePoolPort(connection, before)
     port.apply(plan(None, before)[0])
     with pytest.raises(OperatorError, match=f"lies at {tmp_path}/before, not at {tmp_path}/after"):
-        StoragePoolPort(connection, replace(POOL, path=str(tmp_path / "after"))).refuse_conflicts()
+        refuse_all(list(StoragePoolPort(connection, replace(POOL, path=str(tmp_path / "after"))).conflicts()))
 
 
 def test_a_directory_of_others_is_refused(connection: Any, tmp_path: Path) -> None:
     (tmp_path / "somebody's").touch()
     with pytest.raises(OperatorError, match="exists and is not an empty directory"):
-        StoragePoolPort(connection, replace(POOL, path=str(tmp_path))).refuse_conflicts()
+        refuse_all(list(StoragePoolPort(connection, replace(POOL, path=str(tmp_path))).conflicts()))
     with pytest.raises(OperatorError, match="belongs to storage pool default-pool"):
-        StoragePoolPort(connection, replace(POOL, path="/default-pool")).refuse_conflicts()
+        refuse_all(list(StoragePoolPort(connection, replace(POOL, path="/default-pool")).conflicts()))
 
 
 def test_an_empty_directory_will_do(connection: Any, tmp_path: Path) -> None:
-    StoragePoolPort(connection, replace(POOL, path=str(tmp_path))).refuse_conflicts()
+    refuse_all(list(StoragePoolPort(connection, replace(POOL, path=str(tmp_path))).conflicts()))
 
 
 def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path) -> None:
@@ -127,15 +133,16 @@ def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path)
         "name": POOL.name,
         "uuid": POOL.uuid,
         "path": str(tmp_path / "pool"),
+        "owner": None,
         "state": "present",
         "libvirt_uri": f"qemu+unix:///system?socket={tmp_path}/none",
     }
-    result = module.run(params, check_mode=True)
+    result = LabPool.run(params, check_mode=True)
     assert result["changed"]
     assert result["steps"][0] == "define nometal-demo"
     assert result["diff"]["before"] == ""
     with pytest.raises(NotThereYetError, match="Nothing answers for qemu"):
-        module.run(params, check_mode=False)
+        LabPool.run(params, check_mode=False)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +152,7 @@ def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path)
 def test_bad_arguments_are_named(key: str, value: str, complaint: str) -> None:
     params = {"name": POOL.name, "uuid": POOL.uuid, "path": POOL.path, key: value}
     with pytest.raises(OperatorError, match=complaint):
-        module.pool_from(params)
+        pool_from(params)
 
 
 def test_what_libvirt_refuses_is_told_in_its_words() -> None:

@@ -11,11 +11,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._labs import leftovers as uninstalled
-from ansible_collections.nometal.ipi.plugins.module_utils._labs.leftovers import UninstalledLibvirt
+from ansible_collections.nometal.ipi.plugins.module_utils._labs.leftovers import LabLeftovers, UninstalledLibvirt
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import open_files
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool import directory as pool_directory
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
-from ansible_collections.nometal.ipi.plugins.modules import libvirt_leftovers
 
 MARK = "<metadata><n:{kind} xmlns:n='urn:nometal:ipi' owner='{lab}' pool='nometal-{lab}'>{disks}</n:{kind}></metadata>"
 
@@ -76,10 +75,10 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def remove(lab: str) -> list[str]:
-    before = libvirt_leftovers.run(lab, check_mode=True)
-    done = libvirt_leftovers.run(lab, check_mode=False)
+    before = LabLeftovers.run({"lab": lab}, check_mode=True)
+    done = LabLeftovers.run({"lab": lab}, check_mode=False)
     assert before == done
-    assert not libvirt_leftovers.run(lab, check_mode=False)["changed"]
+    assert not LabLeftovers.run({"lab": lab}, check_mode=False)["changed"]
     kept = done["kept"]
     assert isinstance(kept, list)
     return kept
@@ -183,6 +182,6 @@ def test_where_libvirt_is_installed_it_is_refused(host: Host, tmp_path: Path) ->
     host.vm("demo-0", "demo")
     (tmp_path / "libvirtd").touch()
     with pytest.raises(OperatorError, match="is installed: what libvirt has is removed by libvirt itself"):
-        libvirt_leftovers.run("demo", check_mode=False)
+        LabLeftovers.run({"lab": "demo"}, check_mode=False)
     with pytest.raises(OperatorError, match="is not the name of a lab"):
-        libvirt_leftovers.run("../demo", check_mode=False)
+        LabLeftovers.run({"lab": "../demo"}, check_mode=False)

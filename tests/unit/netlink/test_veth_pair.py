@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import links as kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import veth_entries as hook_entry
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import entry_text, plugged_by
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK, Plug, Wiring
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import port
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import site as site_of_host
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_nonsense
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import Bridge, End, VethPair, plan
-from ansible_collections.nometal.ipi.plugins.modules import veth_pair as module
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -355,7 +355,7 @@ def test_the_script_makes_no_bridge_that_others_make() -> None:
 
 def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "IPRoute", None)
-    monkeypatch.setattr(module, "may_change_links", lambda: True)
+    monkeypatch.setattr(site_of_host, "may_change_links", lambda: True)
     params = {
         "name": "nmn-demo",
         "a": {"name": "nmn-demo", "bridge": "nm-demo", "make_bridge": False},
@@ -365,23 +365,23 @@ def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: p
         "awaited": [],
         "state": "present",
     }
-    result = module.run(params, check_mode=True)
+    result = port.run(params, check_mode=True)
     assert result["changed"]
     assert result["steps"][-6:] == ["add bridge baremetal", *ADDING]
     assert result["diff"]["before"] == ""
-    (warning,) = module.warnings(params, check_mode=True)
+    (warning,) = port.warnings(params, check_mode=True)
     assert warning.startswith("a.bridge: there is no bridge nm-demo yet. The run needs it by then")
-    assert module.warnings({**params, "awaited": ["nm-demo"]}, check_mode=True) == []
+    assert port.warnings({**params, "awaited": ["nm-demo"]}, check_mode=True) == []
     with pytest.raises(NotThereYetError, match=r"has no pyroute2: role nometal\.ipi\.host_prep installs it"):
-        module.run(params, check_mode=False)
+        port.run(params, check_mode=False)
 
 
 def test_it_warns_if_the_pair_would_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_hook, "silence", lambda: "libvirtd was started before the hook was there")
-    (warning,) = module.warnings({"name": "nmn-demo", "state": "present"}, check_mode=False)
+    (warning,) = port.warnings({"name": "nmn-demo", "state": "present"}, check_mode=False)
     assert warning.startswith("nmn-demo will not be back after a reboot: libvirtd was started before")
     assert "Run module nometal.ipi.libvirt_service" in warning
-    assert module.warnings({"name": "nmn-demo", "state": "absent"}, check_mode=False) == []
+    assert port.warnings({"name": "nmn-demo", "state": "absent"}, check_mode=False) == []
 
 
 def test_the_pairs_of_a_lab_are_known_without_its_spec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -427,10 +427,10 @@ def test_a_link_in_the_way_is_foreseen_without_pyroute2(monkeypatch: pytest.Monk
     monkeypatch.setattr(kernel, "IPRoute", None)
     monkeypatch.setattr(kernel, "run", lambda *_command: json.dumps(IP_SHOWS))
     monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: "/usr/sbin/ip")
-    monkeypatch.setattr(module, "may_change_links", lambda: True)
-    assert set(module.links_found(foreseeing=True)) == {"lan", "mine0", "far"}
+    monkeypatch.setattr(site_of_host, "may_change_links", lambda: True)
+    assert set(site_of_host.links_found(foreseeing=True)) == {"lan", "mine0", "far"}
     with pytest.raises(NotThereYetError, match="has no pyroute2"):
-        module.links_found(foreseeing=False)
+        site_of_host.links_found(foreseeing=False)
 
 
 def test_where_no_links_are_seen_the_files_of_a_pair_go_all_the_same(
@@ -438,12 +438,12 @@ def test_where_no_links_are_seen_the_files_of_a_pair_go_all_the_same(
 ) -> None:
     monkeypatch.setattr(kernel, "IPRoute", None)
     monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: None)
-    monkeypatch.setattr(module, "may_change_links", lambda: True)
+    monkeypatch.setattr(site_of_host, "may_change_links", lambda: True)
     monkeypatch.setattr(network_hook, "ENTRIES", tmp_path)
     monkeypatch.setattr(hook_entry, "ENTRIES", tmp_path)
     (tmp_path / "nmn-demo.veth").write_text("#!/bin/sh\n", encoding="utf-8")
     params = {"name": None, "owner": "demo", "state": "absent"}
-    assert module.run(params, check_mode=False)["steps"] == [f"remove {tmp_path}/nmn-demo.veth"]
+    assert port.run(params, check_mode=False)["steps"] == [f"remove {tmp_path}/nmn-demo.veth"]
     assert not tmp_path.exists()
     with pytest.raises(OperatorError, match="is not the name of a lab"):
-        module.run({**params, "owner": "../demo"}, check_mode=False)
+        port.run({**params, "owner": "../demo"}, check_mode=False)

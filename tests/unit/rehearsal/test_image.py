@@ -25,7 +25,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.packa
     NotCarriedError,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import MARK, RECORD, Image, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.store import (
+    MARK,
+    RECORD,
+    Image,
+    RehearsalImage,
+    plan,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.tree import Tree
 from ansible_collections.nometal.ipi.plugins.modules import rehearsal_image
 
@@ -89,7 +95,7 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "name a directory of its own"), (strange, "no images"), ("images", "absolute")):
         for state in ("present", "absent"):
             with pytest.raises(OperatorError, match=said):
-                rehearsal_image.run(given(path, state=state), check_mode=False)
+                RehearsalImage.run(given(path, state=state), check_mode=False)
     assert [*tmp_path.iterdir()] == [strange]
 
 
@@ -105,7 +111,7 @@ def test_an_image_is_whole_or_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(image_build, "build", build)
 
     def steps(*, check_mode: bool = False, **changed: Any) -> list[str]:
-        told: list[str] = rehearsal_image.run(given(path, state="present") | changed, check_mode=check_mode)["steps"]
+        told: list[str] = RehearsalImage.run(given(path, state="present") | changed, check_mode=check_mode)["steps"]
         return told
 
     path = tmp_path / "nometal" / "rehearsal"
@@ -132,7 +138,7 @@ def test_a_failed_build_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     (tmp_path / MARK).touch()
     (tmp_path / "image-old").mkdir()
     with pytest.raises(OperatorError, match="No space left"):
-        rehearsal_image.run(given(tmp_path, state="present"), check_mode=False)
+        RehearsalImage.run(given(tmp_path, state="present"), check_mode=False)
     assert sorted(each.name for each in tmp_path.iterdir()) == [MARK, "image-old"]
 
 

@@ -14,18 +14,18 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver im
     network_manager,
     systemd_resolved,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import SplitDns
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.network_manager import NetworkManager
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.resolv_conf import ResolvConf
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import (
     HostResolver,
     Lab,
     Settings,
+    lab_from,
     plan,
     refuse_taken_domains,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.systemd_resolved import SystemdResolved
-from ansible_collections.nometal.ipi.plugins.modules import split_dns
-from ansible_collections.nometal.ipi.plugins.modules.split_dns import lab_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,7 +157,7 @@ def test_a_domain_of_others_and_a_resolver_that_cannot_work_are_refused_at_once(
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\noptions rotate\n", encoding="utf-8")
     (tmp_path / "two.lab").write_text("server=/one.lab.test/192.0.2.1\n", encoding="utf-8")
     with pytest.raises(OperatorError) as refused:
-        split_dns.run(PARAMS, check_mode=True)
+        SplitDns.run(PARAMS, check_mode=True)
     assert "one.lab.test is lab two's on this host already." in str(refused.value)
     assert "has `options rotate`" in str(refused.value)
 

@@ -39,12 +39,13 @@ NOT_ASKED = {
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
-    ("resource.py", "run"): "what is missing is installed by stage host",
+    ("resource.py", "_carry_out"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
-    ("veth_pair.py", "links_found"): "what is missing is installed by stage host",
-    ("cluster_removal.py", "alone"): "it refuses nothing, but yields to what it surrounds",
-    ("libvirt_bridge_net.py", "others"): "what is missing is installed by stage host",
-    ("libvirt_bridge_net.py", "make_alone"): "in check mode all of it is in check mode",
+    ("site.py", "links_found"): "what is missing is installed by stage host",
+    ("cleanup.py", "_alone"): "it refuses nothing, but yields to what it surrounds",
+    ("resource.py", "_others"): "what is missing is installed by stage host",
+    ("resource.py", "_make_alone"): "in check mode all of it is in check mode",
+    ("port.py", "_act"): "the same has just been done",
     ("conflicts.py", "refuse_conflicts"): "bridges of libvirt networks are made by the task before",
     ("conflicts.py", "of_host"): "the user is made by the task before, the addresses by stage network",
     ("conflicts.py", "of_vms"): "VMs are made by stage nodes",
@@ -132,7 +133,7 @@ def parts_after_a_return(node: ast.AST) -> Iterator[tuple[ast.expr, list[ast.stm
 
 
 def is_about_check_mode(test: ast.expr) -> bool:
-    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    names = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(test)}
     return bool(names & {"check_mode", "foreseeing"})
 
 
@@ -142,6 +143,7 @@ def refuses(statement: ast.stmt) -> bool:
         if isinstance(node, (ast.Raise, ast.Yield, ast.YieldFrom)):
             return True
         called = getattr(node, "func", None)
-        if getattr(called, "id", getattr(called, "attr", "")).startswith(("refuse", "_refuse", "require", "run")):
+        name = getattr(called, "id", getattr(called, "attr", ""))
+        if name.startswith(("refuse", "_refuse", "require", "run", "reconcile")):
             return True
     return False

@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LOGS
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_leases import STATUS
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import console_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import console_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

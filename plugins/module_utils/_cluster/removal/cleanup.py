@@ -1,21 +1,27 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is cleared away after an installation that has succeeded: what nothing uses any more, and secrets."""
+"""The removal of a cluster, and of what nothing uses any more after an installation that has succeeded; and secrets."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import bootstrap, leftovers
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import POOLS
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import prepare
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run as installer_run
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, POOLS, Place, place_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class TidyingPort:
 
     def read(self) -> Dangling:
         lab = self._lab
-        if run.read(lab.place).running:
+        if installer_run.read(lab.place).running:
             return Dangling((), ())
         names = leftovers.names(self._connection, lab.place, lab.bridges)
         pools = [name for name in names if bootstrap.is_dangling(self._connection, name)]
@@ -56,3 +62,122 @@ class TidyingPort:
             bootstrap.remove_path(Path(step.target))
         else:
             bootstrap.remove_pool(self._connection, step.target)
+
+
+class Tidying(Resource["Dangling | None", TidyingPort]):
+    def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
+        super().__init__(params, check_mode=check_mode)
+        self._lab = _lab_from(params)
+
+    def desired(self) -> None:
+        """None of it."""
+
+    @contextmanager
+    def open(self) -> Iterator[TidyingPort]:
+        place = self._lab.place
+        with _connected(place, self.params["libvirt_uri"]) as connection, _alone(place, check_mode=self.check_mode):
+            yield TidyingPort(connection, self._lab)
+
+    def plan(self, current: Dangling | None, _desired: Dangling | None) -> Sequence[Step]:
+        return plan(current)
+
+    def result(self) -> dict[str, Any]:
+        return {"vms": [], "kept": []}
+
+
+class Removal(Resource["leftovers.Remains | None", leftovers.RemovalPort]):
+    def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
+        super().__init__(params, check_mode=check_mode)
+        self._lab = _lab_from(params)
+        self._vms: list[str] = []
+        self._kept: list[str] = []
+
+    def desired(self) -> None:
+        """None of it."""
+
+    @contextmanager
+    def open(self) -> Iterator[leftovers.RemovalPort]:
+        files_only = _connection_or_files(self._lab, self.params)
+        with files_only as connection, _alone(self._lab.place, check_mode=self.check_mode):
+            port = leftovers.RemovalPort(connection, self._lab)
+            port.refuse_users()
+            if not self.check_mode:
+                port.end_installer()
+            yield port
+            port.finish()
+            self._vms = list(port.bootstrap_vms)
+            self._kept = [*(port.kept or port.stays()), *port.unproven]
+
+    def plan(self, current: leftovers.Remains | None, _desired: leftovers.Remains | None) -> Sequence[Step]:
+        return leftovers.plan(current)
+
+    def result(self) -> dict[str, Any]:
+        return {"vms": self._vms, "kept": self._kept}
+
+    def warnings(self) -> list[str]:
+        return removal.warnings(self._kept)
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    resources: dict[str, type[Resource[Any, Any]]] = {"absent": Removal, "tidied": Tidying}
+    try:
+        return resources[params["state"]].run(params, check_mode=check_mode)
+    except NotThereYetError:  # nor was anything ever installed
+        return {"changed": False, "steps": [], "diff": {"before": "", "after": ""}, "vms": [], "kept": []}
+
+
+def _lab_from(params: dict[str, Any]) -> leftovers.Lab:
+    return leftovers.Lab(
+        place=place_of(params["lab"]),
+        bridges=params["bridges"],
+        nodes=[] if params["keep_nodes"] else params["nodes"],
+        bmc_home=Path(params["bmc_home"]),
+    )
+
+
+@contextmanager
+def _alone(place: Place, *, check_mode: bool) -> Iterator[None]:
+    """Nobody begins an installation of this lab meanwhile."""
+    if check_mode:
+        yield
+        return
+    try:
+        with prepare.alone(place):
+            yield
+    finally:
+        for directory in (INSTALLS, INSTALLS.parent):
+            files.remove_empty(directory)
+
+
+@contextmanager
+def _connection_or_files(lab: leftovers.Lab, params: dict[str, Any]) -> Iterator[Any]:
+    """None where libvirt cannot be asked and has nothing of the cluster's, by its own files: then files are all."""
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(connect(params["libvirt_uri"]))
+        except NotThereYetError as error:
+            place = lab.place
+            if not (place.directory.exists() or place.events.parent.exists()):
+                raise
+            left = labs.bootstraps_left(place.lab)
+            if left or not params["keep_nodes"]:
+                what = f"{', '.join(left)} of the cluster" if left else "the nodes"
+                raise OperatorError(
+                    f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
+                    "what of libvirt's belongs to the cluster."
+                ) from error
+            connection = None
+        yield connection
+
+
+@contextmanager
+def _connected(place: Place, uri: str) -> Iterator[Any]:
+    try:
+        with connect(uri) as connection:
+            yield connection
+    except NotThereYetError as error:
+        if not place.is_in_use:
+            raise
+        raise OperatorError(
+            f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to it."
+        ) from error

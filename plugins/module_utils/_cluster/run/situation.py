@@ -18,7 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.wipe 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import decision, run
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.facts import Facts
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:

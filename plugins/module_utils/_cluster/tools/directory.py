@@ -8,29 +8,29 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets, run
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import kept as tools_kept
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import making as tools_making
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import programs as tools_programs
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import request as tools_request
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.disk import locked
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.progress import Progress
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.request import Answer, Request
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import MARK_TEXT, OwnDirectory
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.progress import Progress
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.request import Answer, Request
 
 MARK = ".nometal-tools"
 MODULE, USUAL_PATH = "installer_tools", "/var/cache/nometal/tools"
@@ -181,3 +181,68 @@ def _keep_downloads(work: Path) -> None:
         if not entry.with_suffix(tools_making.PART).exists():
             removal.remove_tree(entry)
     files.remove_empty(work)
+
+
+class InstallerTools(Resource["Tools | None", "ToolsPort | RemovalPort"]):
+    def desired(self) -> Tools | None:
+        params = self.params
+        environment = job_secrets.mapping_of("environment", params["environment"])
+        os.environ.update({name: str(value) for name, value in environment.items()})
+        path = Path(params["path"])
+        refuse_conflicts(path)
+        if not self.is_wanted:
+            self.port = RemovalPort(path)
+            return None
+        self._request = _request_from(params)
+        self._request.refuse_bad()
+        tools_programs.refuse_bad_pull_secret(self._request.pull_secret)
+        self._answer = tools_request.answer(self._request)
+        progress = Progress(Path(params["events"]) if params["events"] and not self.check_mode else None)
+        self.port = ToolsPort(self._request, self._answer, progress)
+        return Tools(self._answer.directory.name)
+
+    def open(self) -> AbstractContextManager[ToolsPort | RemovalPort]:
+        return nullcontext(self.port)
+
+    def plan(self, current: Tools | None, desired: Tools | None) -> Sequence[Step]:
+        return plan(current, desired)
+
+    def finish(self, _steps: Sequence[Step]) -> None:
+        if isinstance(self.port, ToolsPort):
+            self.port.remember()
+
+    def result(self) -> dict[str, Any]:
+        return _facts(self._request, self._answer) if self.is_wanted else {"kept": self._kept()}
+
+    def warnings(self) -> list[str]:
+        return removal.warnings(self._kept())
+
+    def _kept(self) -> list[str]:
+        return self.port.stays() if isinstance(self.port, RemovalPort) else []
+
+
+def _request_from(params: dict[str, Any]) -> Request:
+    return Request(
+        version=params["version"],
+        distribution=params["distribution"],
+        path=Path(params["path"]),
+        machine=os.uname().machine,
+        release_image=params["release_image"] or None,
+        source=params["source"] or None,
+        fips=params["fips"],
+        pull_secret=job_secrets.pull_secret_of(params["pull_secret"]) if params["pull_secret"] else "",
+    )
+
+
+def _facts(request: Request, answer: Answer) -> dict[str, Any]:
+    kept = tools_kept.read(answer.directory)
+    programs = answer.directory / tools_kept.BIN
+    told = request.release_image or (answer.release.image if answer.release else None)
+    return {
+        "version": kept.version if kept else answer.version,
+        "release_image": (kept.release_image if kept else told) or "",
+        "directory": str(programs),
+        "oc": str(programs / "oc"),
+        "openshift_install": str(programs / "openshift-install"),
+        "note": answer.note,
+    }

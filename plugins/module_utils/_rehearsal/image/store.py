@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import OwnDirectory
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import build as image_build
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import recipe as image_recipe
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
 
 MARK = ".nometal-rehearsal"
 ISO, RECORD = "node.iso", "image.json"
@@ -127,3 +126,33 @@ class ImagePort:
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+class RehearsalImage(Resource["Image | None", ImagePort]):
+    def desired(self) -> Image | None:
+        params = self.params
+        self._recipe = Recipe(
+            path=Path(params["path"]),
+            sources=params["sources"] or {},
+            packages=params["packages"] or {},
+            network_boot=params["network_boot"],
+        )
+        self.port = ImagePort(self._recipe)
+        return Image(self._recipe.name) if self.is_wanted else None
+
+    @contextmanager
+    def open(self) -> Iterator[ImagePort]:
+        self.port.refuse_conflicts()  # before there is a lock in a directory that may be somebody else's
+        if self.is_wanted:
+            self._recipe.refuse_bad_sources()
+        with self.port.alone():
+            yield self.port
+
+    def plan(self, current: Image | None, desired: Image | None) -> Sequence[Step]:
+        return plan(current, desired)
+
+    def result(self) -> dict[str, Any]:
+        return {**self.port.facts(), **({} if self.is_wanted else {"kept": self.port.stays()})}
+
+    def warnings(self) -> list[str]:
+        return [] if self.is_wanted else removal.warnings(self.port.stays())

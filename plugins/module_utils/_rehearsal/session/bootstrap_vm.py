@@ -20,8 +20,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LOGS, POOLS
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml, firmware, vm_host
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool import port as storage_pool
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import PoolDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import (
+    PoolDirectory,
+    remove_directory,
+)
 
 try:
     import libvirt
@@ -201,7 +203,7 @@ class Traces:
         if self._own_pool and self._own_pool.isActive():
             self._own_pool.destroy()
         if self._paths.directory.note:
-            kept += storage_pool.remove_directory(self._connection, self._paths.directory, self._paths.is_volume)
+            kept += remove_directory(self._connection, self._paths.directory, self._paths.is_volume)
         self._paths.directory.clear_drafts()
         if self._own_pool:
             self._own_pool.undefine()

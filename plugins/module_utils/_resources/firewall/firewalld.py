@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import program, run, succeeds
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.rules import NTP, Ports, ranges

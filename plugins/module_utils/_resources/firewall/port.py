@@ -3,13 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import noting, refuse_all
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, refusals_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import ENTRIES, HookEntry
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import NotThereYetError, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import firewalld, iptables, nftables, unit
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld import (
     Firewalld,
@@ -18,12 +22,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.fi
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import Chain, no_bridges, run
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab, lab_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab
+    from contextlib import AbstractContextManager
 
 RECORD = "# In firewalld: "
 COPIES = "firewalld_files"
@@ -124,20 +127,18 @@ class FirewallPort:
         )
         self._firewalld = Firewalld() if firewalld.installed() else None
 
-    def refuse_conflicts(self) -> None:
-        """Say what stands in the way, before anything is changed."""
+    def conflicts(self) -> list[str]:
         problems: list[str] = []
         others = no_bridges(self._lab.bridges)
         if others:
             verb = "exists and is no bridge" if len(others) == 1 else "exist and are no bridges"
             problems.append(f"{', '.join(others)} {verb}; the firewall stays as it is: name the lab's own bridges.")
         if self._firewalld:
-            with noting(problems):
-                self._firewalld.refuse_conflicts()
-        refuse_all(problems)
+            problems += refusals_of(self._firewalld.refuse_conflicts)
         # Last: what is missing is no conflict, and in check mode ends the search for conflicts.
-        if not self._iptables and not self._nftables:
+        if not problems and not self._iptables and not self._nftables:
             raise NotThereYetError("Neither iptables nor nft is installed: role nometal.ipi.host_prep installs one.")
+        return problems
 
     @cached_property
     def wanted(self) -> Firewall:
@@ -220,3 +221,22 @@ class FirewallPort:
             parts.append(self._nftables.script([chain for chain in firewall.chains if chain.means == nftables.MEANS]))
         record = "".join(f"{RECORD}{opening}\n" for opening in firewall.openings)
         return FRAME.format(owner=self._lab.owner, record=record, commands="".join(parts))
+
+
+class LabFirewall(Resource["Firewall | None", FirewallPort]):
+    def alone(self) -> AbstractContextManager[None]:
+        return one_at_a_time("lab_firewall", check_mode=self.check_mode)
+
+    def desired(self) -> Firewall | None:
+        memory = HostMemory(Path(self.params["memory"]))
+        self.port = FirewallPort(lab_from(self.params), memory, goes=not self.is_wanted)
+        return self.port.wanted if self.is_wanted else None
+
+    def open(self) -> AbstractContextManager[FirewallPort]:
+        return nullcontext(self.port)
+
+    def conflicts(self) -> list[str]:
+        return self.port.conflicts() if self.is_wanted else []
+
+    def plan(self, current: Firewall | None, desired: Firewall | None) -> Sequence[Step]:
+        return plan(current, desired)

@@ -8,18 +8,27 @@ import re
 import signal
 import socket
 import time
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, network_hook
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import pid_file_of, pid_of, run
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import lists_interfaces, missing_bindings
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import (
+    connect,
+    lists_interfaces,
+    missing_bindings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 SOCKET = Path("/run/libvirt/libvirt-sock")
 SYSTEMD_SOCKETS = {
@@ -45,6 +54,9 @@ INTERFACE_DRIVER = "libvirt/connection-driver/libvirt_driver_interface.so"
 DAEMONS = ("virtlogd", "libvirtd")
 HOOK_STEPS = {"install": network_hook.install, "remove": network_hook.uninstall}
 PATIENCE = 30.0
+TOPIC = "libvirt_service"
+SHIPPED = "default"
+LINKS = Path("/sys/class/net")
 
 
 @dataclass(frozen=True)
@@ -198,3 +210,68 @@ def _unit_properties(units: Sequence[str]) -> dict[str, tuple[str, str]]:
     shown = run("systemctl", "show", "--property=Id,ActiveState,UnitFileState", *units)
     blocks = re.findall(r"^Id=(.*)\nActiveState=(.*)\nUnitFileState=(.*)$", shown, re.MULTILINE)
     return {unit: (active, enabled) for unit, active, enabled in blocks}
+
+
+class HostLibvirt(Resource[LibvirtService, "Systemd | Daemons"]):
+    @property
+    def is_wanted(self) -> bool:
+        return self.params["state"] == "started"
+
+    def alone(self) -> AbstractContextManager[None]:
+        return one_at_a_time("libvirt_service", check_mode=self.check_mode)
+
+    def desired(self) -> LibvirtService:
+        # Where systemd is in charge, and not merely installed, it keeps this directory.
+        self.port = Systemd(self.params["layout"]) if Path("/run/systemd/system").is_dir() else Daemons()
+        self._memory = HostMemory(Path(self.params["memory"]))
+        current = self.port.read()
+        if self.is_wanted:
+            wanted = self.port.wanted()
+            self._starting = wanted.running - current.running
+            return replace(wanted, running=current.running | wanted.running)
+        started_by_us = current.running & set(self._memory.recall().get(TOPIC, {}))
+        self._in_use = _things_of_others()
+        vms = self._in_use["VM"]
+        self._kept_for = vms if started_by_us else []
+        return LibvirtService(current.running - (set() if vms else started_by_us), stale=current.stale)
+
+    @contextmanager
+    def open(self) -> Iterator[Systemd | Daemons]:
+        if self.is_wanted and not self.check_mode:
+            self._memory.note({TOPIC: dict.fromkeys(self._starting, "stopped")})
+            directories.note([network_hook.DISPATCHER.parent], self._memory)
+        yield self.port
+
+    def plan(self, current: LibvirtService, desired: LibvirtService) -> Sequence[Step]:
+        return plan(current, desired)
+
+    def finish(self, _steps: Sequence[Step]) -> None:
+        if self.is_wanted:
+            wait_until_it_answers()
+        else:
+            directories.remove(self._memory)
+
+    def result(self) -> dict[str, Any]:
+        if self.is_wanted:
+            return {}
+        listed = [f"{kind} {name}" for kind, names in self._in_use.items() for name in names]
+        return {"in_use": listed, "kept_for": self._kept_for}
+
+
+def _things_of_others() -> dict[str, list[str]]:
+    """All that are left: the last lab has removed its own before it lets go of libvirt."""
+    try:
+        with connect("qemu:///system") as connection:
+            return {
+                "VM": sorted(domain.name() for domain in connection.listAllDomains()),
+                "network": sorted(each.name() for each in connection.listAllNetworks() if _is_of_others(each)),
+                "storage pool": sorted(pool.name() for pool in connection.listAllStoragePools()),
+            }
+    except NotThereYetError:  # or this Python lacks its bindings: they are there for the others all the same
+        return {"VM": labs.defined("domain")}
+
+
+def _is_of_others(network: Any) -> bool:
+    if network.name() != SHIPPED:
+        return True
+    return bool(network.isActive()) and any(LINKS.glob(f"{network.bridgeName()}/brif/*"))

@@ -5,16 +5,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, words_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
+    OperatorError,
+    noting,
+    refuse_all,
+    words_of,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.zones import domain, reverse_zones, server
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.lookup import complaint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Protocol
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol, TypeVar
+
+    Part = TypeVar("Part")
 
     class Means(Protocol):
         """One way in which a host can be told where to ask for a lab's names."""
@@ -108,6 +117,50 @@ class SplitDnsPort:
                 means.apply(self._lab, anew=self._without_effect)
         except OSError as error:
             raise OperatorError(words_of(error)) from error
+
+
+def lab_from(params: dict[str, Any]) -> Lab:
+    """All that is wrong is said at once. To remove a lab, only its name is needed."""
+    problems: list[str] = []
+    present = params["state"] == "present"
+    _sound(_owner, [params["owner"]], problems)
+    _sound(_link, [params["link"]] if params["link"] is not None else [], problems)
+    domains = _sound(domain, params["domains"] if present else [], problems)
+    zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
+    servers = _sound(server, params["servers"] if present else [], problems)
+    names = _sound(domain, params["names"] if present else [], problems)
+    if present and not (params["servers"] and (params["domains"] or params["subnets"])):
+        problems.append(f"Of lab {params['owner']}, servers and at least one of domains and subnets must be given.")
+    refuse_all(problems)
+    return Lab(
+        owner=params["owner"],
+        link=params["link"] or "",
+        domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
+        servers=tuple(dict.fromkeys(servers)),
+        names=tuple(dict.fromkeys(names)),
+    )
+
+
+def _sound(read: Callable[[str], Part], texts: Iterable[str], problems: list[str]) -> list[Part]:
+    found = []
+    for text in texts:
+        with noting(problems):
+            found.append(read(text))
+    return found
+
+
+def _owner(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", text):
+        raise OperatorError(f"owner: {text!r} is no name of a lab: small letters, digits and hyphens.")
+    return text
+
+
+def _link(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", text):
+        raise OperatorError(
+            f"link: {text!r} is no name of an interface: letters, digits, `_`, `.` and `-`, 15 characters at most."
+        )
+    return text
 
 
 def refuse_taken_domains(lab: Lab, held: Iterable[tuple[str, Sequence[str]]]) -> None:

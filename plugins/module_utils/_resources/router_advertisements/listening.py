@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import advertising_devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+    from contextlib import AbstractContextManager
 
 TOPIC = "accept_ra"
 LISTENS_ALTHOUGH_FORWARDING = "2"
@@ -101,3 +101,15 @@ def _values() -> dict[str, str]:
         with suppress(OSError):  # the device has gone
             found[switch.parent.name] = switch.read_text(encoding="ascii").strip()
     return found
+
+
+class HostListening(Resource[Listening, ListeningPort]):
+    def desired(self) -> Listening:
+        self.port = ListeningPort(Path(self.params["file"]), HostMemory(Path(self.params["memory"])))
+        return self.port.wanted if self.is_wanted else self.port.former
+
+    def open(self) -> AbstractContextManager[ListeningPort]:
+        return nullcontext(self.port)
+
+    def plan(self, current: Listening, desired: Listening) -> Sequence[Step]:
+        return plan(current, desired)

@@ -11,12 +11,17 @@ import stat
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import volume_marks
+
+try:
+    from lxml import etree
+except ImportError:  # connect() has said so by the time that anything here asks libvirt
+    etree = None  # type: ignore[assignment]  # mypy takes the name for the module alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,6 +180,23 @@ class PoolDirectory:
         if before.label and now.label != before.label:
             with suppress(OSError):  # SELinux is off by now
                 os.setxattr(self.path, LABEL, before.label.encode())
+
+
+def remove_directory(connection: Any, directory: PoolDirectory, is_ours: Callable[[Path], bool]) -> list[str]:
+    """Returns what stays. Directories above that were made for it and that another pool needs go with that one."""
+    parents = list(directory.note.parents) if directory.note else []
+    kept = directory.remove(is_ours)
+    left = [parent for parent in parents if Path(parent).is_dir()]
+    for pool in connection.listAllStoragePools() if left else ():
+        other = PoolDirectory(path_of(pool), pool.name(), pool.UUIDString())
+        above = [parent for parent in left if Path(parent) in other.path.parents]
+        if above:
+            other.inherit(above)
+    return kept
+
+
+def path_of(pool: Any) -> str:
+    return etree.fromstring(pool.XMLDesc()).findtext("target/path", default="")
 
 
 def _note_in(directory: Path) -> Note | None:

@@ -3,22 +3,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
+from uuid import UUID
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, noting, refuse_all
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, refusals_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import volumes_in_use
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import PoolDirectory
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import (
+    PoolDirectory,
+    path_of,
+    remove_directory,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool, plan
 
 try:
     from lxml import etree
 except ImportError:  # connect() has said so by the time that anything here runs
     etree = None  # type: ignore[assignment]  # mypy takes the name for the module alone
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
 
 class StoragePoolPort:
@@ -48,32 +62,26 @@ class StoragePoolPort:
         directory = self._directory(pool)
         return directory.stays(self._is_ours) if pool or directory.note else []
 
-    def refuse_conflicts(self) -> None:
-        """Say what stands in the way of the desired pool, before anything is changed."""
+    def conflicts(self) -> Iterator[str]:
+        """What stands in the way of the desired pool."""
         path = self._desired.path
         pool = self._find()
         if pool is None:
-            problems: list[str] = []
-            for refuse in (
-                self._refuse_name_of_others,
-                self._refuse_directory_of_system,
-                self._refuse_directory_of_others,
-            ):
-                with noting(problems):
-                    refuse()
-            refuse_all(problems)
-        elif _path_of(pool) != path:
-            raise OperatorError(
-                f"storage pool {self._desired.name} lies at {_path_of(pool)}, not at {path}: "
+            yield from refusals_of(
+                self._refuse_name_of_others, self._refuse_directory_of_system, self._refuse_directory_of_others
+            )
+        elif path_of(pool) != path:
+            yield (
+                f"storage pool {self._desired.name} lies at {path_of(pool)}, not at {path}: "
                 "pools do not move. Set the path back, or tear the lab down first."
             )
 
-    def refuse_users(self, owner: str | None) -> None:
-        """Say whose disks would be destroyed with the pool."""
+    def users(self, owner: str | None) -> Iterator[str]:
+        """Whose disks would be destroyed with the pool."""
         pool = self._find()
         in_use = list(volumes_in_use(self._connection, pool, owner, self._is_ours)) if pool else []
         if in_use:
-            raise OperatorError(
+            yield (
                 f"storage pool {self._desired.name} stays as it is, for others depend on it: {'; '.join(in_use)}. "
                 "Remove those VMs with their disks first, or have their disks elsewhere."
             )
@@ -94,7 +102,7 @@ class StoragePoolPort:
             {"start": pool.create, "stop": pool.destroy}[step.verb]()
 
     def _directory(self, pool: Any) -> PoolDirectory:
-        path = _path_of(pool) if pool else self._desired.path
+        path = path_of(pool) if pool else self._desired.path
         return PoolDirectory(path, self._desired.name, self._desired.uuid)
 
     def _define(self, directory: PoolDirectory) -> None:
@@ -113,7 +121,7 @@ class StoragePoolPort:
     def stranger(self) -> str:
         """What is said of a pool that only has the name. It is another lab's, or was made by somebody, and stays."""
         pool = None if self._find() else self._of_that_name()
-        return f"storage pool {pool.name()} at {_path_of(pool)} is not this lab's" if pool else ""
+        return f"storage pool {pool.name()} at {path_of(pool)} is not this lab's" if pool else ""
 
     def _find(self) -> Any:
         """By the mark alone: two labs may have come to one name."""
@@ -138,7 +146,7 @@ class StoragePoolPort:
     def _refuse_directory_of_others(self) -> None:
         path = Path(self._desired.path)
         for pool in self._connection.listAllStoragePools():
-            if _path_of(pool) == str(path):
+            if path_of(pool) == str(path):
                 raise OperatorError(f"{path} belongs to storage pool {pool.name()}: name another directory.")
         if path.is_symlink() or (path.exists() and (not path.is_dir() or self._directory(None).contents())):
             raise OperatorError(
@@ -147,21 +155,8 @@ class StoragePoolPort:
             )
 
 
-def remove_directory(connection: Any, directory: PoolDirectory, is_ours: Callable[[Path], bool]) -> list[str]:
-    """Returns what stays. Directories above that were made for it and that another pool needs go with that one."""
-    parents = list(directory.note.parents) if directory.note else []
-    kept = directory.remove(is_ours)
-    left = [parent for parent in parents if Path(parent).is_dir()]
-    for pool in connection.listAllStoragePools() if left else ():
-        other = PoolDirectory(_path_of(pool), pool.name(), pool.UUIDString())
-        above = [parent for parent in left if Path(parent) in other.path.parents]
-        if above:
-            other.inherit(above)
-    return kept
-
-
 def _state_of(pool: Any) -> StoragePool:
-    path = _path_of(pool)
+    path = path_of(pool)
     return StoragePool(
         name=pool.name(),
         uuid=pool.UUIDString(),
@@ -172,10 +167,6 @@ def _state_of(pool: Any) -> StoragePool:
     )
 
 
-def _path_of(pool: Any) -> str:
-    return etree.fromstring(pool.XMLDesc()).findtext("target/path", default="")
-
-
 def _xml_of(pool: StoragePool) -> str:
     root = etree.Element("pool", type="dir")
     etree.SubElement(root, "name").text = pool.name
@@ -184,12 +175,53 @@ def _xml_of(pool: StoragePool) -> str:
     return etree.tostring(root, encoding="unicode")
 
 
-def made_by(owner: str | None) -> Callable[[Path], bool]:
-    """Tells the volumes that were made for VMs of an owner; without one, none is known."""
-    return lambda path: bool(owner) and volume_marks.maker_of(path) == owner
-
-
 def _build(pool: Any, directory: PoolDirectory) -> None:
     directory.make()
     if pool.isActive():
         pool.refresh()  # of what was in it, nothing is left
+
+
+class LabPool(Resource["StoragePool | None", StoragePoolPort]):
+    def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
+        super().__init__(params, check_mode=check_mode)
+        self._stranger = ""
+        self._kept: list[str] = []
+
+    def alone(self) -> AbstractContextManager[None]:
+        return one_at_a_time("storage_pool", check_mode=self.check_mode)
+
+    def desired(self) -> StoragePool | None:
+        self._pool = pool_from(self.params)
+        return self._pool if self.is_wanted else None
+
+    @contextmanager
+    def open(self) -> Iterator[StoragePoolPort]:
+        with connect(self.params["libvirt_uri"]) as connection:
+            port = StoragePoolPort(connection, self._pool, volume_marks.made_by(self.params["owner"]))
+            yield port
+            self._kept = port.kept or self._kept
+
+    def conflicts(self) -> Iterator[str]:
+        if self.is_wanted:
+            return self.port.conflicts()
+        self._stranger, self._kept = self.port.stranger(), self.port.stays()
+        return self.port.users(self.params["owner"])
+
+    def plan(self, current: StoragePool | None, desired: StoragePool | None) -> Sequence[Step]:
+        return plan(current, desired)
+
+    def result(self) -> dict[str, Any]:
+        return {} if self.is_wanted else {"kept": self._kept}
+
+    def warnings(self) -> list[str]:
+        return [*([f"{self._stranger}: it stays."] if self._stranger else []), *removal.warnings(self._kept)]
+
+
+def pool_from(params: dict[str, Any]) -> StoragePool:
+    if not Path(params["path"]).is_absolute():
+        raise OperatorError(f"path: {params['path']} is not absolute.")
+    try:
+        uuid = str(UUID(params["uuid"]))
+    except ValueError as error:
+        raise OperatorError(f"uuid: {params['uuid']} is no UUID.") from error
+    return StoragePool(name=params["name"], uuid=uuid, path=str(Path(params["path"])))

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Plug, Wiring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Wiring
 
 
 LONGEST_NAME = 15
@@ -22,6 +22,24 @@ LARGEST_MTU = 65535
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 PAIR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 RESERVED_NAMES = ("lo", "all", "default")
+
+
+def wiring_from(params: dict[str, Any]) -> Wiring:
+    wiring = Wiring(
+        name=params["name"],
+        a=Plug(key="a", **params["a"]),
+        b=Plug(key="b", **params["b"]),
+        mtu=params["mtu"],
+        shared=params["shared"],
+        owner=params.get("owner") or "",
+    )
+    refuse_nonsense(wiring)
+    return wiring
+
+
+def refuse_bad_owner(owner: str | None) -> None:
+    if owner is not None and not is_lab_name(owner):
+        raise OperatorError(f"owner: {owner!r} is not the name of a lab: lower case letters, digits, inner hyphens.")
 
 
 def refuse_nonsense(wiring: Wiring) -> None:

@@ -3,30 +3,44 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, joined
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import links as kernel
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import entry_of, entry_text
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import (
+    entry_of,
+    entry_text,
+    plugged_by_entries,
+    wirings_of,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_bad_owner, wiring_from
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.link_managers import (
     LINK_MANAGERS,
     UnmanagedFile,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site, links_found
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import (
     Bridge,
     VethPair,
     current_bridges,
     current_ends,
     desired_ends,
+    plan,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
+    from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Wiring
 
 
 DELETING = ("delete", "delete bridge")
@@ -123,3 +137,66 @@ class VethPairPort:
 
 def _lines(texts: Mapping[str, str | None]) -> dict[str, list[str]]:
     return {path: text.splitlines() for path, text in texts.items() if text is not None}
+
+
+class Pair(Resource["VethPair | None", VethPairPort]):
+    def __init__(self, wiring: Wiring, *, wanted: bool, check_mode: bool) -> None:
+        super().__init__({"state": "present" if wanted else "absent"}, check_mode=check_mode)
+        self._wiring = wiring
+
+    def desired(self) -> VethPair | None:
+        """It depends on what is there: the bridges that are for the pair to make."""
+        links = links_found(foreseeing=self.check_mode, removing=not self.is_wanted)
+        site = Site(self._wiring, links, plugged_by_entries())
+        if self.is_wanted:
+            refuse_conflicts(site, foreseeing=self.check_mode)
+        self.port = VethPairPort(site, wanted=self.is_wanted)
+        return self.port.wanted() if self.is_wanted else None
+
+    def open(self) -> AbstractContextManager[VethPairPort]:
+        return nullcontext(self.port)
+
+    def plan(self, current: VethPair | None, desired: VethPair | None) -> Sequence[Step]:
+        return plan(current, desired)
+
+
+def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    with one_at_a_time("veth_pair", check_mode=check_mode):
+        result = _changed(params, check_mode=check_mode)
+    return {**result, "warnings": warnings(params, check_mode=check_mode)}
+
+
+def _changed(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
+    refuse_bad_owner(params.get("owner"))
+    if params["name"] is None:
+        return joined([_act(wiring, wanted=False, check_mode=check_mode) for wiring in wirings_of(params["owner"])])
+    return _act(wiring_from(params), wanted=params["state"] == "present", check_mode=check_mode)
+
+
+def _act(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
+    result = Pair(wiring, wanted=wanted, check_mode=check_mode).reconcile()
+    if result["changed"] and not check_mode:
+        # A link manager that was told to let go of the links may have put them down since they were read.
+        result["steps"] += Pair(wiring, wanted=wanted, check_mode=False).reconcile()["steps"]
+    return result
+
+
+def warnings(params: dict[str, Any], *, check_mode: bool) -> list[str]:
+    if params["state"] == "absent":
+        return []
+    return _bridges_awaited(wiring_from(params), params["awaited"]) if check_mode else _silence_of_hook(params["name"])
+
+
+def _bridges_awaited(wiring: Wiring, awaited: Collection[str]) -> list[str]:
+    return [
+        f"{plug.key}.bridge: there is no bridge {plug.bridge} yet. The run needs it by then: "
+        "if nothing before it makes that bridge, it will be refused."
+        for plug in wiring.bridges_missing(links_found(foreseeing=True))
+        if plug.bridge not in awaited
+    ]
+
+
+def _silence_of_hook(pair: str) -> list[str]:
+    silence = network_hook.silence()
+    remedy = "Run module nometal.ipi.libvirt_service, as role nometal.ipi.host_prep does."
+    return [f"{pair} will not be back after a reboot: {silence}. {remedy}"] if silence else []

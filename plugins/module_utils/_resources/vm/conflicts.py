@@ -17,7 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import OPEN
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.image_chain import Image, chain_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import is_wrong, network_name
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import Problem
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

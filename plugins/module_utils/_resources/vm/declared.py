@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import Problem, disk_name, plain_uuid
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem, disk_name, plain_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

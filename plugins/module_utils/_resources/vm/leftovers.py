@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import console_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import console_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

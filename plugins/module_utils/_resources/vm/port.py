@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Vm
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wanted import Problem
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
 
 VOLUME = (
     "<volume><name>{name}</name><capacity>{size}</capacity><allocation>0</allocation>"

@@ -1,0 +1,136 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The BMC service of a lab, also for VMs that are not declared any more: only their BMCs can switch them off."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import config, credentials, readiness
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import is_vm_name, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import Emulator, EmulatorPort, desired, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import service_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+
+
+def _undeclared(connection: Any, lab: Lab, former_config: str) -> dict[str, Node | None]:
+    """By name, with the BMC that each goes on having. None: there is no place for it."""
+    declared = {text for node in lab.nodes for text in (node.uuid, node.name)}
+    ports = config.ipmi_ports(former_config)
+    found = {
+        domain.name(): domain.UUIDString()
+        for domain in connection.listAllDomains()
+        if declared.isdisjoint((domain.UUIDString(), domain.name())) and _is_of(lab, domain)
+    }
+    return {name: _node(lab, name, uuid, ports.get(uuid)) for name, uuid in sorted(found.items())}
+
+
+def _is_of(lab: Lab, domain: Any) -> bool:
+    return xml.mark_of(xml.parsed(domain.XMLDesc(0))).owner == lab.name
+
+
+def _node(lab: Lab, name: str, uuid: str, port: int | None) -> Node | None:
+    if not is_vm_name(name):  # somebody has renamed it
+        return None
+    if lab.listen:
+        return Node(uuid, name)
+    declared = [place for _node, place in lab.by_ipmi]
+    if port is None or not declared or port in {place.port for place in declared}:
+        return None
+    return Node(uuid, name, ipmi=Endpoint(declared[0].address, port))
+
+
+class BmcService(Resource["Emulator | None", EmulatorPort]):
+    def alone(self) -> AbstractContextManager[None]:
+        return one_at_a_time("redfish_emulator", check_mode=self.check_mode)
+
+    def desired(self) -> Emulator | None:
+        self._declared, self._wrong = lab_from(self.params)
+        if self._wrong and not self.is_wanted:
+            raise OperatorError("\n".join(self._wrong))
+        self._others = {} if self._wrong or not self.is_wanted else _undeclared_in(self._declared)
+        self._lab = replace(self._declared, nodes=(*self._declared.nodes, *filter(None, self._others.values())))
+        self._kept: list[str] = []
+        return desired(self._lab) if self.is_wanted else None
+
+    @contextmanager
+    def open(self) -> Iterator[EmulatorPort]:
+        # What is wrong is told together with all else that is in the way, and where libvirt is missing too.
+        needs_libvirt = self.is_wanted and not self._wrong
+        with connect(self._lab.libvirt_uri) if needs_libvirt else _connection_if_any(self._lab) as connection:
+            yield EmulatorPort(self._lab, connection, wanted=self.is_wanted)
+
+    def conflicts(self) -> list[str]:
+        if self.is_wanted:
+            return self.port.conflicts(self._wrong, check_mode=self.check_mode)
+        self._kept = self.port.stays()
+        return list(self.port.users())
+
+    def plan(self, current: Emulator | None, desired: Emulator | None) -> Sequence[Step]:
+        return plan(current, desired)
+
+    def finish(self, steps: Sequence[Step]) -> None:
+        if self.is_wanted:
+            _wait(self._lab, [str(step) for step in steps])
+
+    def result(self) -> dict[str, Any]:
+        return _told(self._declared, self._others) if self.is_wanted else {"kept": self._kept}
+
+    def warnings(self) -> list[str]:
+        return removal.warnings(self._kept)
+
+
+def _undeclared_in(lab: Lab) -> dict[str, Node | None]:
+    with _connection_if_any(lab) as connection:
+        return _undeclared(connection, lab, config.text_in(lab.config)) if connection else {}
+
+
+@contextmanager
+def _connection_if_any(lab: Lab) -> Iterator[Any]:
+    """A lab that was stopped half-way may have no libvirt yet, and then no pool either."""
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(connect(lab.libvirt_uri))
+        except NotThereYetError:
+            connection = None
+        yield connection
+
+
+def _wait(lab: Lab, steps: Sequence[str]) -> None:
+    service_runs_on = not {"start service", "restart service"} & set(steps)
+    if service_runs_on and "write configuration" in steps:
+        time.sleep(readiness.RELOAD_SECONDS)
+    logins = credentials.read(lab.credentials)
+    readiness.ensure_it_answers(lab, logins, service_of(lab), each=bool(steps))
+
+
+def _told(lab: Lab, others: Mapping[str, Node | None]) -> dict[str, Any]:
+    nodes = [
+        {
+            "name": node.name,
+            "uuid": node.uuid,
+            "address": lab.address_of(node),
+            "credentials": {"file": str(lab.credentials), "key": node.name},
+        }
+        for node in lab.nodes
+    ]
+    left = [{"name": name, "address": lab.address_of(node) if node else None} for name, node in others.items()]
+    return {"nodes": nodes, "undeclared": left, "ca_file": str(lab.ca) if lab.tls else None}
