@@ -65,9 +65,10 @@ coverage: ## Measure the lines and branches that the tests of parts OF reach
 recordings: $(VENV)/.test ## Record anew, on hosts, what unit tests judge of broken labs and of installations that stand still
 	$(IN_VENV) pytest --record tests/e2e/test_rehearsal_broken.py tests/e2e/test_install_stalls.py
 
-docs: $(VENV)/.test ## Write anew what is generated: the reference of lab_spec and the roles' READMEs
+docs: $(VENV)/.test ## Write what is generated: the reference of lab_spec, the roles' READMEs, the picture of a report
 	$(VENV)/bin/python scripts/lab_reference.py
 	$(VENV)/bin/python scripts/role_readmes.py
+	$(VENV)/bin/python scripts/report_picture.py
 
 clean: ## Remove the virtualenv and what the tests have built
 	rm -rf $(VENV) build bmc/build bmc/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -59,7 +59,7 @@ def _commands(page: str, text: str) -> Iterator[Block]:
     for each in found:
         for command in each["text"].replace(CONTINUED, " ").replace(OR, "\n").splitlines():
             if COMMAND.match(command):
-                yield Block(page, _line(each), "console", command)
+                yield Block(page, _line(each), "console", re.sub(r"\s{2,}#.*", "", command))
 
 
 def _line(found: re.Match[str]) -> int:
