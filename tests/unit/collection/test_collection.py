@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_picture
 import role_readmes
 import yaml
 
@@ -34,6 +35,10 @@ def test_every_module_has_a_test(module: str) -> None:
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 def test_the_readmes_of_roles_are_those_of_their_argument_specs(role: Path) -> None:
     assert (role / "README.md").read_text(encoding="utf-8") == role_readmes.readme(role), "run `make docs`"
+
+
+def test_the_picture_of_a_report_is_as_reports_draw_it() -> None:
+    assert report_picture.PICTURE.read_text(encoding="utf-8") == report_picture.picture(), "run `make docs`"
 
 
 def test_the_link_of_the_checkout_leads_to_it() -> None:
