@@ -32,10 +32,10 @@ class ActionModule(ActionBase):
         try:
             return {"changed": False, "lab": lab_model(self._spec(task_vars or {}), given["hypervisors"])}
         except LabSpecError as error:
-            message = str(error)
+            message, found = str(error), [finding.to_dict() for finding in error.findings]
         except (AnsibleError, RecursionError) as error:
-            message = reason(error)
-        return {"failed": True, "msg": "\n".join(filter(None, [message, given["hint"]]))}
+            message, found = reason(error), []
+        return {"failed": True, "msg": "\n".join(filter(None, [message, given["hint"]])), "findings": found}
 
     def _spec(self, variables: Mapping[str, Any]) -> Any:
         """With all of its templates filled in, so that what is wrong with one is seen here."""

@@ -37,6 +37,7 @@ nodes:
   description:
     - Of each VM its BMC's address, where the credentials for it stand, and what the BMC says.
     - C(power), C(boot) and C(media) are null for a VM whose BMC gives no answer, and C(trouble) says why.
+    - C(failure) is C(login-refused) or C(timeout) where that is why, and empty otherwise.
   returned: success
   type: list
   elements: dict
@@ -49,6 +50,7 @@ nodes:
       boot: {target: Hdd, enabled: Continuous, mode: UEFI}
       media: http://192.168.126.9/boot.iso
       trouble: ""
+      failure: ""
 """
 
 from typing import TYPE_CHECKING

@@ -140,7 +140,38 @@ diagnosis:
   returned: always
   type: list
   elements: str
-  sample: ["bootstrap: demo-x7k2p-bootstrap is paused, as its disk cannot be written: make room on the host (`df`)."]
+  sample: ["bootstrap: demo-x7k2p-bootstrap is paused, as its disk cannot be written. Make room on the host (`df`)."]
+findings:
+  description: What C(diagnosis) says, for programs, in the same order.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    code:
+      description: What is wrong.
+      type: str
+    subject:
+      description: What is concerned, such as C(host), C(API), C(bootstrap), C(BMC) or a node.
+      type: str
+    severity:
+      description: C(blocker).
+      type: str
+    facts:
+      description: Values that belong to it; by which keys depends on the code.
+      type: dict
+    message:
+      description: What is wrong, in words.
+      type: str
+    advice:
+      description: What to do.
+      type: str
+  sample:
+    - code: bootstrap.disk-full
+      subject: bootstrap
+      severity: blocker
+      facts: {name: demo-x7k2p-bootstrap}
+      message: demo-x7k2p-bootstrap is paused, as its disk cannot be written.
+      advice: Make room on the host (`df`).
 power_cycled:
   description: Nodes that hung and were reset.
   returned: always

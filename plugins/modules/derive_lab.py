@@ -42,4 +42,35 @@ lab:
   description: The model, as the filter P(nometal.ipi.lab_model#filter) gives it.
   returned: success
   type: dict
+findings:
+  description: The errors of lab_spec, one by one. There are none where lab_spec cannot be read at all.
+  returned: failure
+  type: list
+  elements: dict
+  contains:
+    code:
+      description: What is wrong, for programs.
+      type: str
+    subject:
+      description: The key.
+      type: str
+    severity:
+      description: C(blocker).
+      type: str
+    facts:
+      description: Values that belong to it; by which keys depends on the code.
+      type: dict
+    message:
+      description: What is wrong, in words.
+      type: str
+    advice:
+      description: What to do, where the message does not say it.
+      type: str
+  sample:
+    - code: schema.number
+      subject: lab_spec.nodes.workers.count
+      severity: blocker
+      facts: {}
+      message: must be a whole number from 0 to 250 (got -1)
+      advice: ""
 """

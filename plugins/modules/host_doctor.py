@@ -197,17 +197,25 @@ checks:
     status:
       description: C(ok), C(warning) or C(blocker).
       type: str
+    code:
+      description: What was found, for programs; it begins with the name of the check.
+      type: str
     measured:
-      description: What was found.
+      description: What was found, in words.
       type: str
     advice:
       description: What to do; empty when the check is ok.
       type: str
+    facts:
+      description: What was found, for programs; by which keys depends on the code.
+      type: dict
   sample:
     - check: kvm
       status: warning
+      code: kvm.no-device
       measured: there is no /dev/kvm
       advice: Load the module kvm_intel. The rehearsal runs without KVM, more slowly (TCG).
+      facts: {cpu_flag: vmx}
 blockers:
   description: Names of the checks that are blockers.
   returned: always
@@ -250,10 +258,11 @@ domain_type:
 
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import examine
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import BLOCKER, OK, WARNING, Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import CHECKS
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table import table
+from ansible_collections.nometal.ipi.plugins.module_utils._core.checks import examine
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import BLOCKER, OK, WARNING, Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import needs_from
 
 POOL = {
@@ -287,29 +296,35 @@ ARGUMENTS = {
 }
 
 
-def result_of(findings: dict[str, Finding]) -> dict[str, Any]:
-    works = findings["kvm"].status == OK
+def result_of(findings: list[Finding]) -> dict[str, Any]:
+    severities = {finding.subject: finding.severity for finding in findings}
+    blockers = [finding for finding in findings if finding.severity == BLOCKER]
+    works = severities["kvm"] == OK
     return {
         "changed": False,
-        "checks": [
-            {"check": name, "status": finding.status, "measured": finding.measured, "advice": finding.advice}
-            for name, finding in findings.items()
-        ],
-        "blocking": [
-            f"{name}: {finding.measured}. {finding.advice}"
-            for name, finding in findings.items()
-            if finding.status == BLOCKER
-        ],
-        "blockers": [name for name, finding in findings.items() if finding.status == BLOCKER],
-        "warnings_found": [name for name, finding in findings.items() if finding.status == WARNING],
+        "checks": [_row(finding) for finding in findings],
+        "blocking": list(map(str, blockers)),
+        "blockers": [finding.subject for finding in blockers],
+        "warnings_found": [check for check, severity in severities.items() if severity == WARNING],
         "table": table(findings),
         "kvm_works": works,
-        "domain_type": "kvm" if works and findings["kvm_access"].status == OK else "qemu",
+        "domain_type": "kvm" if works and severities["kvm_access"] == OK else "qemu",
+    }
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": finding.subject,
+        "status": finding.severity,
+        "code": finding.code,
+        "measured": finding.message,
+        "advice": finding.advice,
+        "facts": dict(finding.facts),
     }
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
-    return result_of(examine(needs_from(params)))
+    return result_of(examine(CHECKS, needs_from(params)))
 
 
 def main() -> None:

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from support.peers import HostKind
     from support.world import World
 
-OF_A_NODE = {"count": 1, "vcpus": 1, "memory": "512MiB", "disks": [{"size": "1GiB"}]}
-TWO_NODES = {"control_plane": OF_A_NODE, "workers": OF_A_NODE}
-"""For the guests on both sides of the veth pair. `make lab` rehearses more."""
-
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
@@ -41,7 +37,7 @@ def test_a_lab_on_a_host_as_others_have_it(host_kind: HostKind, world: World, tm
         host_kind.set_up(host)
         before = snapshot.take(host)
         lab = Lab(host, tmp_path)
-        lab.specify(rehearsed=True, nodes=TWO_NODES, variables=host_kind.variables)
+        lab.specify(rehearsed=True, variables=host_kind.variables)
 
         changed(lab, "site")
         if host_kind.reload:

@@ -16,7 +16,6 @@ from support import dataclass_json
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence, gather
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
@@ -25,13 +24,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.even
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 NAMED_FOR_TYPE_CHECKERS = (Evidence, MetalHost, Node, Rule, Story)
 MACHINE = {name: getattr(HostSeen(), name) for name in ("load", "cores", "memory_available")}
 """How hard the machine works that the recording is made on is no part of the fault."""
-JUDGED_OF_BMCS = ("address", "trouble")
+JUDGED_OF_BMCS = ("address", "trouble", "failure")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Recording:
 
     def findings(self) -> list[Finding]:
         """As the watch has them."""
-        found = stalls.suspicions(self.story, self.evidence.nodes, self.at, self.patience)
-        suspects = {suspicion.who for suspicion in found} | ({INSTALLER} if self.ended else set())
+        found = stalls.findings(self.story, self.evidence.nodes, self.at, self.patience)
+        suspects = {finding.subject for finding in found} | ({INSTALLER} if self.ended else set())
         late = stalls.is_late(self.story, self.patience) if self.ended else True
         return diagnose.findings(self.story, self.evidence, suspects, late=late)
 

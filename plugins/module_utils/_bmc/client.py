@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import socket
 import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 SECONDS = 10
 AT_ONCE = 4
 OK = 200
+UNAUTHORIZED, TOO_MANY = 401, 429
+"""The latter where a login was refused too often."""
+LOGIN_REFUSED, TIMEOUT = "login-refused", "timeout"
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Answer:
     status: int = 0
     body: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
+    failure: str = ""
+    """What kind of trouble it is, where that matters."""
 
     @property
     def is_ok(self) -> bool:
@@ -61,7 +67,9 @@ class Client:
             return _answer(response.status, response.read())
         except (OSError, http.client.HTTPException) as error:
             connection.close()  # the next request opens it again
-            return Answer(trouble=f"{type(error).__name__}: {error}")
+            # Python 3.9 has a class of its own for time-outs of sockets.
+            failure = TIMEOUT if isinstance(error, (TimeoutError, socket.timeout)) else ""
+            return Answer(trouble=f"{type(error).__name__}: {error}", failure=failure)
 
     def _connection(self) -> http.client.HTTPConnection:
         if not hasattr(self._own, "connection"):
@@ -76,12 +84,13 @@ class Client:
 
 
 def _answer(status: int, data: bytes) -> Answer:
+    failure = LOGIN_REFUSED if status in (UNAUTHORIZED, TOO_MANY) else ""
     try:
         body = json.loads(data)
     except ValueError:
-        return Answer(status, trouble=f"{status}, and what it says is no JSON")
+        return Answer(status, {}, f"{status}, and what it says is no JSON", failure)
     if status != OK:
-        return Answer(status, trouble=f"{status}: {_reason(body)}")
+        return Answer(status, {}, f"{status}: {_reason(body)}", failure)
     return Answer(status, body)
 
 

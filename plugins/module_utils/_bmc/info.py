@@ -44,7 +44,7 @@ def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[st
 
 
 REMEDY = "Run playbooks/bmc.yml."
-NOTHING = {"power": None, "boot": None, "media": None, "trouble": ""}
+NOTHING = {"power": None, "boot": None, "media": None, "trouble": "", "failure": ""}
 
 
 def _directory(home: str, lab: str) -> Path:
@@ -86,9 +86,9 @@ def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str]) -> di
 
 def _told(system: Answer, media: Answer) -> dict[str, Any]:
     boot = system.body.get("Boot", {})
-    trouble = system.trouble or media.trouble
-    if trouble:
-        return {**NOTHING, "trouble": trouble}
+    failed = system if system.trouble else media
+    if failed.trouble:
+        return {**NOTHING, "trouble": failed.trouble, "failure": failed.failure}
     return {
         "power": system.body.get("PowerState"),
         "boot": {
@@ -98,4 +98,5 @@ def _told(system: Answer, media: Answer) -> dict[str, Any]:
         },
         "media": media.body.get("Image") or None,
         "trouble": "",
+        "failure": "",
     }

@@ -5,33 +5,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 ROOT = "lab_spec"
-
-
-class Problem(NamedTuple):
-    code: str
-    """What is wrong, for programs and tests: `address.outside`."""
-    path: str
-    """The key, below lab_spec: `machine_network.vips.api`."""
-    text: str
-
-    def __str__(self) -> str:
-        return f"{inside(ROOT, self.path)}: {self.text}"
 
 
 class LabSpecError(OperatorError):
     """An invalid lab_spec. Its text lists every error, one per line."""
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = list(dict.fromkeys(problems))
-        count = len(self.problems)
+    def __init__(self, found: list[Finding]) -> None:
+        everywhere = (replace(finding, subject=inside(ROOT, finding.subject)) for finding in found)
+        self.findings = list(dict.fromkeys(everywhere))
+        count = len(self.findings)
         heading = f"{ROOT} has {count} error{'s' if count > 1 else ''}:"
-        super().__init__("\n".join([heading, *(f"- {problem}" for problem in self.problems)]))
+        super().__init__("\n".join([heading, *(f"- {finding}" for finding in self.findings)]))
 
 
 def inside(path: str, key: str) -> str:
@@ -46,7 +36,8 @@ def is_within(path: str, outer: str) -> bool:
 class Problems:
     """The errors found so far, and the keys whose values could not be read."""
 
-    found: list[Problem]
+    found: list[Finding]
+    """Their subjects are keys, below lab_spec: `machine_network.vips.api`."""
     unknown: set[str]
 
     @classmethod
@@ -54,7 +45,7 @@ class Problems:
         return cls([], set())
 
     def add(self, code: str, path: str, text: str) -> None:
-        self.found.append(Problem(code, path, text))
+        self.found.append(Finding(code, path, text))
 
     def add_unknown(self, code: str, path: str, text: str) -> None:
         """Report a value that could not be read. Rules that need it are skipped."""
@@ -65,4 +56,4 @@ class Problems:
         return not any(is_within(path, gap) or is_within(gap, path) for gap in self.unknown)
 
     def concern(self, path: str) -> bool:
-        return not self.knows(path) or any(is_within(problem.path, path) for problem in self.found)
+        return not self.knows(path) or any(is_within(finding.subject, path) for finding in self.found)

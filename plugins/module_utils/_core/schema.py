@@ -66,7 +66,7 @@ def _typed(value_type: ValueType, default: Any) -> Any:
     problems = Problems.none()
     typed = value_type.parse(default, "", problems)
     if problems.found:
-        raise ValueError(problems.found[0].text)
+        raise ValueError(problems.found[0].message)
     return typed
 
 

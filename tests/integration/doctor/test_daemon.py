@@ -56,7 +56,7 @@ END
 
 
 def test_no_daemon_yet(examine: Examine) -> None:
-    assert examine(HIDDEN)["libvirt"] == ("ok", "libvirt is not installed yet, host_prep installs it ")
+    assert examine(HIDDEN)["libvirt"] == ("ok", "libvirt is not installed yet; host_prep installs it ")
     assert examine()["libvirt"][0] == "warning"
 
 

@@ -30,6 +30,15 @@ def test_errors_are_a_plain_list() -> None:
     assert "'nometal.ipi.lab_model' failed" not in said
 
 
+def test_errors_are_findings_for_programs() -> None:
+    said = refused(SHIPPED, lab_spec={"name": "Ha", "nodes": {"workers": {"count": "xx"}}})
+    result = json.loads(next(line for line in said.splitlines() if line.startswith("fatal: ")).partition("=> ")[2])
+    assert [(finding["code"], finding["subject"]) for finding in result["findings"]] == [
+        ("schema.value", "lab_spec.name"),
+        ("schema.number", "lab_spec.nodes.workers.count"),
+    ]
+
+
 @pytest.mark.parametrize("lab_spec", [{"name": "{{ lab_spec.name }}"}, "{{ lab_spec }}"])
 def test_a_lab_spec_that_refers_to_itself(lab_spec: Any) -> None:
     said = refused(SHIPPED, lab_spec=lab_spec)

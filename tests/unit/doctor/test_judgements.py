@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support import golden
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import (
     compute,
@@ -20,7 +23,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import 
     resolver,
     storage,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import EXAMINATIONS
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examination import CHECKS
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import Claim
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs, Network, Port
@@ -30,7 +34,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import Holder, Taken
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import Route
 
-JUDGES = {examination.name: examination.judge for examination in EXAMINATIONS}
+MESSAGES = Path(__file__).with_name("messages.txt")
+HEAD = """\
+# The wording of the doctor: check and status of each case of test_judgements.py, then code and text of what is found.
+# To write it anew, after a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/doctor
+"""
+JUDGES = {check.name: check.judge for check in CHECKS}
 
 
 def net(text: str) -> Any:
@@ -491,13 +500,72 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
 @pytest.mark.parametrize(("check", "measured", "needs", "status", "text"), CASES)
 def test_judgement(check: str, measured: Any, needs: Needs, status: str, text: str) -> None:
     finding = JUDGES[check](measured, needs)
-    assert (finding.status, text in f"{finding.measured} {finding.advice}") == (status, True), finding
+    assert (finding.severity, text in f"{finding.message} {finding.advice}") == (status, True), finding
     assert bool(finding.advice) == (status != "ok")
+    assert finding.code.partition(".")[0] == check
+    assert json.loads(json.dumps(finding.to_dict()))["facts"] == finding.facts
+
+
+def test_messages() -> None:
+    cases: dict[str, list[Finding]] = {}
+    for check, measured, needs, status, _text in CASES:
+        found = dataclasses.replace(JUDGES[check](measured, needs), subject=check)
+        cases.setdefault(f"{check}: {status}", []).append(found)
+    golden.compare(golden.wording(HEAD, cases), MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("check", "measured", "needs", "code", "facts"),
+    [
+        ("root", 1000, REHEARSAL, "root.other-user", {"user": 1000}),
+        (
+            "memory",
+            compute.Memory(64 * 1024, 20 * 1024, 4 * 1024),
+            INSTALL,
+            "memory.exceeds-free",
+            {"needed_mib": 54 * 1024, "free_mib": 24 * 1024, "held_mib": 4 * 1024, "total_mib": 64 * 1024},
+        ),
+        ("cpu", 3, INSTALL, "cpu.overcommitted", {"vcpus": 16, "cpus": 3}),
+        ("ports", listening(), REHEARSAL, "ports.in-use", {"ports": ["192.168.126.1:8000/tcp"]}),
+        (
+            "libvirt_names",
+            (LibvirtObject("pool", "nometal-demo", "x", "old"),),
+            REHEARSAL,
+            "libvirt_names.taken",
+            {"taken": [{"kind": "pool", "name": "nometal-demo", "uuid": "x", "owner": "old"}]},
+        ),
+        (
+            "labs",
+            beside(Claim("storage pool", "nometal-demo-media", "its disks", "lab_spec.name")),
+            WITH_MODEL,
+            "labs.conflict",
+            {"labs": ["other"], "keys": ["lab_spec.name"]},
+        ),
+        (
+            "bridges",
+            bridged(networks.Link("baremetal", True, ("eth1",))),
+            REHEARSAL,
+            "bridges.serve-others",
+            {"ports": {"baremetal": ["eth1"]}, "vms": {}},
+        ),
+        ("kvm", NO_DEVICE, REHEARSAL, "kvm.no-device", {"cpu_flag": ""}),
+        (
+            "fsync",
+            storage.SyncLatency("/pool", (1600.0,)),
+            REHEARSAL,
+            "fsync.slow",
+            {"directory": "/pool", "p99_ms": 1600.0},
+        ),
+    ],
+)
+def test_facts(check: str, measured: Any, needs: Needs, code: str, facts: dict[str, Any]) -> None:
+    finding = JUDGES[check](measured, needs)
+    assert (finding.code, finding.facts) == (code, facts)
 
 
 def test_a_missing_name_server_is_no_matter_of_etc_hosts() -> None:
     finding = JUDGES["resolver"](resolving(nameservers=()), REHEARSAL)
-    assert "/etc/hosts" not in f"{finding.measured} {finding.advice}"
+    assert "/etc/hosts" not in f"{finding.message} {finding.advice}"
 
 
 @pytest.mark.parametrize("check", JUDGES)
@@ -520,5 +588,5 @@ def test_every_check_is_judged_both_ways(check: str) -> None:
 )
 def test_a_lab_in_the_way_may_be_this_one_by_its_former_name(check: str, found: Any, named: bool) -> None:
     finding = JUDGES[check](found(), REHEARSAL)
-    assert finding.status == "blocker"
+    assert finding.severity == "blocker"
     assert ("make teardown NAME=old" in finding.advice) == named

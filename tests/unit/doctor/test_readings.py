@@ -13,7 +13,7 @@ import pytest
 from unit.lab.samples import model_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import (
@@ -129,8 +129,8 @@ def test_a_lab_named_like_the_media_of_another_is_refused_in_either_order(
 ) -> None:
     here.record(first, model_of(f"name: {first}"))
     finding = here.judged(model_of(OTHER % second))
-    assert finding.status == "blocker"
-    assert "storage pool nometal-demo-media" in finding.measured
+    assert finding.severity == "blocker"
+    assert "storage pool nometal-demo-media" in finding.message
     assert finding.advice == f"Change lab_spec.name, or remove lab {first} first."
 
 
@@ -138,7 +138,7 @@ def test_labs_that_share_nothing_are_clear_of_each_other_and_a_lab_of_itself(her
     here.record("demo", model_of("name: demo"))
     here.record("ha", model_of(OTHER % "ha"))
     finding = here.judged(model_of(OTHER % "ha"))
-    assert (finding.status, finding.measured) == ("ok", "no conflicts with demo")
+    assert (finding.severity, finding.message) == ("ok", "no conflicts with demo")
 
 
 def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ def test_directories_are_compared_as_they_really_are(here: LabsHere, tmp_path: P
     mine = model_of(OTHER % "ha")
     mine["storage_pool"]["path"] = f"{tmp_path}/link/below/ha"
     finding = here.judged(mine)
-    assert finding.status == "blocker"
+    assert finding.severity == "blocker"
     assert f"directory {tmp_path}/real/below/ha (its disks) by lab demo, as directory {tmp_path}/real (its disks)" in (
-        finding.measured
+        finding.message
     )
 
 
@@ -160,11 +160,11 @@ def test_of_a_lab_without_a_readable_record_its_name_and_its_pool_tell(
 ) -> None:
     here.record("demo-media", record)
     here.pool("nometal-demo-media", "/srv/labs")
-    assert "storage pool nometal-demo-media" in here.judged(model_of(OTHER % "demo")).measured
+    assert "storage pool nometal-demo-media" in here.judged(model_of(OTHER % "demo")).message
     mine = model_of(OTHER % "ha")
     mine["storage_pool"]["path"] = "/srv/labs/ha"
     finding = here.judged(mine)
-    assert "directory /srv/labs/ha (its disks) by storage pool nometal-demo-media, as /srv/labs" in finding.measured
+    assert "directory /srv/labs/ha (its disks) by storage pool nometal-demo-media, as /srv/labs" in finding.message
 
 
 def test_pools_of_the_lab_and_pools_that_are_no_directories_are_no_matter(here: LabsHere) -> None:
@@ -173,4 +173,4 @@ def test_pools_of_the_lab_and_pools_that_are_no_directories_are_no_matter(here: 
     here.pool(pool["name"], pool["path"], pool["uuid"])
     here.pool("nometal-lvm", pool["path"], kind="logical")
     here.pool("default", "/var/lib/libvirt/images")
-    assert here.judged(mine).status == "ok"
+    assert here.judged(mine).severity == "ok"

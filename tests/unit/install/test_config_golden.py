@@ -53,7 +53,8 @@ def _config(name: str, release: tuple[int, int]) -> dict[str, Any] | str:
     try:
         lab = lab_model(spec(name, version_of(release)))
     except LabSpecError as error:
-        return f"refused for {', '.join(problem.path for problem in error.problems)}"
+        keys = (finding.subject.removeprefix("lab_spec.") for finding in error.findings)
+        return f"refused for {', '.join(keys)}"
     given = {"bmc_ca": CERTIFICATE, "trust_bundle": CERTIFICATE} if name == "wishes" else {}
     config = install_config(lab, ssh_key=SSH_KEY, **given)
     assert installer_rules.problems(complete(config), release) == []

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import stat
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import causes as diagnosis_causes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import cluster as diagnosis_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import host as diagnosis_host
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import messages as diagnosis_words
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import EXPLANATIONS
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node, nodes_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
@@ -31,32 +35,48 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+
+UTILS = Path(diagnosis.__file__).parents[1]
 VIP = "192.168.126.2"
+NAME = {"name": "demo-x7k2p-bootstrap"}
 HOST = HostSeen(load=1.0, cores=8, api={VIP: ""}, api_name="api.demo.lab.example.test", api_addresses=[VIP])
 BOOTSTRAP = Bootstrap("demo-x7k2p-bootstrap", "running", macs=["52:54:00:00:00:01"], address="192.168.126.130")
 NODE = Node("worker-0", "demo-worker-0", "running", by_medium=True, medium="/media/x.iso")
 FINE = Evidence(host=HOST, bootstrap=BOOTSTRAP, nodes=[NODE])
 
 
+def found(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **story: Any) -> list[Finding]:
+    return diagnosis.findings(Story(stage=stage, **story), evidence, suspects, late=late)
+
+
 def told(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **story: Any) -> list[str]:
-    found = diagnosis.findings(Story(stage=stage, **story), evidence, suspects, late=late)
-    return [str(finding) for finding in found]
+    return [str(finding) for finding in found(stage, evidence, *suspects, late=late, **story)]
 
 
-def told_of_bootstrap(**others: Any) -> str:
+def found_of_bootstrap(**others: Any) -> list[Finding]:
     silent = replace(FINE, host=replace(HOST, api={VIP: "No route to host"}))
-    return " ".join(told(Stage.API, replace(silent, bootstrap=replace(BOOTSTRAP, **others))))
+    return found(Stage.API, replace(silent, bootstrap=replace(BOOTSTRAP, **others)))
 
 
-def told_of_host(stage: Stage = Stage.API, **others: Any) -> str:
-    return " ".join(told(stage, replace(FINE, host=replace(HOST, **others))))
+def found_of_host(stage: Stage = Stage.API, **others: Any) -> list[Finding]:
+    return found(stage, replace(FINE, host=replace(HOST, **others)))
 
 
-def told_of_node(state: str, /, **others: Any) -> str:
+def found_of_node(state: str, /, **others: Any) -> list[Finding]:
     evidence = replace(FINE, nodes=[replace(NODE, **others)], consoles={"worker-0": "last words"})
-    return " ".join(told(Stage.INITIALIZE, evidence, "worker-0", hosts={"worker-0": Host(state, 0.0)}))
+    return found(Stage.INITIALIZE, evidence, "worker-0", hosts={"worker-0": Host(state, 0.0)})
+
+
+def text_of(findings: list[Finding]) -> str:
+    return " ".join(map(str, findings))
+
+
+def code_and_facts(findings: list[Finding], said: str) -> tuple[str, dict[str, Any]]:
+    """Of the one that says it."""
+    [finding] = [finding for finding in findings if said in str(finding)]
+    return finding.code, dict(finding.facts)
 
 
 @pytest.mark.parametrize("stage", list(Stage))
@@ -65,21 +85,32 @@ def test_where_all_is_well_nothing_is_found(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("others", "said", "code", "facts"),
     [
-        ({"name": "", "state": ""}, "bootstrap: Its VM is gone"),
-        ({"state": "off"}, "demo-x7k2p-bootstrap is off"),
-        ({"state": "crashed"}, "is crashed"),
-        ({"state": "paused", "no_room": True}, "make room on the host"),
-        ({"address": ""}, "MAC address 52:54:00:00:00:01, has no address"),
-        ({"console": "error: unauthorized: x"}, "refuses the pull secret"),
-        ({"console": "Entering emergency mode"}, "Ignition failed"),
-        ({"console": "dial tcp: lookup quay.io: no such host"}, "cannot resolve names"),
-        ({"quiet_for": 3600.0, "console": "Booting"}, "silent for 60 min, since: Booting"),
+        ({"name": "", "state": ""}, "bootstrap: Its VM is gone", "bootstrap.gone", {}),
+        ({"state": "off"}, "demo-x7k2p-bootstrap is off", "bootstrap.not-running", {**NAME, "state": "off"}),
+        ({"state": "crashed"}, "is crashed", "bootstrap.not-running", {**NAME, "state": "crashed"}),
+        ({"state": "paused", "no_room": True}, "Make room on the host", "bootstrap.disk-full", NAME),
+        (
+            *({"address": ""}, "MAC address 52:54:00:00:00:01, has no address", "bootstrap.no-address"),
+            {**NAME, "macs": ["52:54:00:00:00:01"], "is_filtered": False},
+        ),
+        *(
+            ({"console": console}, said, code, {"console": console})
+            for console, said, code in (
+                ("error: unauthorized: x", "refuses the pull secret", "console.pull-secret"),
+                ("Entering emergency mode", "Ignition failed", "console.ignition"),
+                ("dial tcp: lookup quay.io: no such host", "cannot resolve names", "console.names"),
+            )
+        ),
+        (
+            *({"quiet_for": 3600.0, "console": "Booting"}, "silent for 60 min, since: Booting", "bootstrap.silent"),
+            {"seconds": 3600.0, "console": "Booting"},
+        ),
     ],
 )
-def test_the_bootstrap_vm(others: dict[str, Any], said: str) -> None:
-    assert said in told_of_bootstrap(**others)
+def test_the_bootstrap_vm(others: dict[str, Any], said: str, code: str, facts: dict[str, Any]) -> None:
+    assert code_and_facts(found_of_bootstrap(**others), said) == (code, facts)
 
 
 def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
@@ -87,27 +118,50 @@ def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
     assert told(Stage.INITIALIZE, gone) == []
     assert told(Stage.INFRASTRUCTURE, gone) == []
     assert told(Stage.CONTROL_PLANE, replace(gone, libvirt_trouble="It is away.")) == [
-        "host: libvirt does not answer: It is away; see `systemctl status libvirtd`, or virtqemud."
+        "host: libvirt does not answer: It is away. See `systemctl status libvirtd`, or virtqemud."
     ]
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("others", "said", "code", "facts"),
     [
         (
             {"api": {VIP: "No route to host"}},
             f"API: {VIP} does not answer on port 6443: No route to host. Nobody holds",
+            "api.not-held",
+            {"vip": VIP, "error": "No route to host"},
         ),
-        ({"api": {VIP: "Connection refused"}}, "ssh core@192.168.126.130 journalctl"),
-        ({"api_addresses": []}, "names: To the host's resolver, api.demo.lab.example.test is not known"),
-        ({"api_addresses": ["192.0.2.7"]}, f"is 192.0.2.7; it must be {VIP}"),
-        ({"load": 40.0}, "host: It is overloaded: load 40.0 on 8 processors"),
-        ({"memory_available": 0.01}, "1% of its memory left"),
-        ({"pressure": {"cpu": 90.0, "io": 80.0, "memory": 1.0}}, "programs wait for cpu and io"),
+        (
+            {"api": {VIP: "Connection refused"}, "api_refused": [VIP]},
+            "ssh core@192.168.126.130 journalctl",
+            "api.not-up",
+            {"vip": VIP, "error": "Connection refused", "address": "192.168.126.130"},
+        ),
+        (
+            {"api_addresses": []},
+            "names: To the host's resolver, api.demo.lab.example.test is not known",
+            "names.wrong",
+            {"name": "api.demo.lab.example.test", "addresses": [], "wanted": [VIP]},
+        ),
+        (
+            {"api_addresses": ["192.0.2.7"]},
+            f"is 192.0.2.7; it must be {VIP}",
+            "names.wrong",
+            {"name": "api.demo.lab.example.test", "addresses": ["192.0.2.7"], "wanted": [VIP]},
+        ),
+        (
+            *({"load": 40.0}, "host: It is overloaded: load 40.0 on 8 processors", "host.overloaded"),
+            {"load": 40.0, "cores": 8},
+        ),
+        ({"memory_available": 0.01}, "1% of its memory left", "host.overloaded", {"memory_available": 0.01}),
+        (
+            *({"pressure": {"cpu": 90.0, "io": 80.0, "memory": 1.0}}, "programs wait for cpu and io"),
+            *("host.overloaded", {"waiting": ["cpu", "io"]}),
+        ),
     ],
 )
-def test_the_host(others: dict[str, Any], said: str) -> None:
-    assert said in told_of_host(**others)
+def test_the_host(others: dict[str, Any], said: str, code: str, facts: dict[str, Any]) -> None:
+    assert code_and_facts(found_of_host(**others), said) == (code, facts)
 
 
 def masters(*states: str) -> list[Node]:
@@ -185,7 +239,7 @@ def test_a_bootstrap_vm_that_was_reached_has_an_address() -> None:
 
 
 def test_the_api_without_a_bootstrap_vm() -> None:
-    assert "Control plane nodes hold the address" in told_of_host(Stage.INITIALIZE, api={VIP: "timed out"})
+    assert "Control plane nodes hold the address" in text_of(found_of_host(Stage.INITIALIZE, api={VIP: "timed out"}))
 
 
 def test_another_cluster_at_the_api() -> None:
@@ -242,21 +296,32 @@ def test_a_packet_filter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "others", "said"),
+    ("state", "others", "said", "code", "facts"),
     [
-        ("inspecting", {"state": "missing"}, "Its VM demo-worker-0 is not there"),
-        ("inspecting", {"state": "off"}, "It is off, while Ironic has it inspecting"),
-        ("inspecting", {"medium": ""}, "Its drive is empty"),
-        ("inspecting", {}, "Its console ends with: last words"),
-        ("available", {"state": "off"}, "Its console ends with"),
+        (
+            "inspecting",
+            {"state": "missing"},
+            "Its VM demo-worker-0 is not there",
+            "node.no-vm",
+            {"vm": "demo-worker-0"},
+        ),
+        (
+            *("inspecting", {"state": "off"}, "It is off, while Ironic has it inspecting"),
+            *("node.not-on", {"state": "off", "wanted": "inspecting"}),
+        ),
+        ("inspecting", {"medium": ""}, "Its drive is empty", "node.empty-drive", {}),
+        ("inspecting", {}, "Its console ends with: last words", "node.console", {"console": "last words"}),
+        ("available", {"state": "off"}, "Its console ends with", "node.console", {"console": "last words"}),
     ],
 )
-def test_nodes(state: str, others: dict[str, Any], said: str) -> None:
-    assert said in told_of_node(state, **others)
+def test_nodes(state: str, others: dict[str, Any], said: str, code: str, facts: dict[str, Any]) -> None:
+    findings = found_of_node(state, **others)
+    assert code_and_facts(findings, said) == (code, facts)
+    assert {finding.subject for finding in findings} == {"worker-0"}
 
 
 def test_nodes_that_boot_from_the_network_have_no_medium() -> None:
-    assert "drive" not in told_of_node("inspecting", medium="", by_medium=False)
+    assert "drive" not in text_of(found_of_node("inspecting", medium="", by_medium=False))
 
 
 def test_nodes_that_nobody_suspects_are_left_out() -> None:
@@ -268,7 +333,7 @@ def test_nodes_that_nobody_suspects_are_left_out() -> None:
 
 
 def test_bmcs() -> None:
-    silent = replace(FINE, bmcs={"demo-worker-0": {"trouble": "timed out"}})
+    silent = replace(FINE, bmcs={"demo-worker-0": {"trouble": "timed out", "failure": "timeout"}})
     [said] = told(Stage.API, silent)
     assert said.startswith("worker-0: Its BMC: No answer, on the host itself neither: timed out. Packets are filtered")
     assert told(Stage.API, replace(FINE, bmc_trouble="No BMCs here.")) == ["BMC: No BMCs here."]
@@ -277,10 +342,12 @@ def test_bmcs() -> None:
 def test_bmcs_of_which_none_answers_are_told_together_and_what_metal3_says_of_them_not() -> None:
     nodes = [NODE, replace(NODE, name="worker-1", vm_name="demo-worker-1")]
     hosts = {node.name: Host("registering", 0.0, "registration error: Connection refused") for node in nodes}
-    answers = [("[Errno 111] Connection refused", "playbooks/bmc.yml repairs it"), ("401: No.", "password is refused")]
-    for trouble, advice in answers:
-        of_others = "429: Too many failed logins." if trouble.startswith("401") else trouble
-        bmcs = {node.vm_name: {"trouble": said} for node, said in zip(nodes, (trouble, of_others))}
+    answers = [
+        (["[Errno 111] Connection refused"] * 2, "", "playbooks/bmc.yml repairs it"),
+        (["401: No.", "429: Too many failed logins."], "login-refused", "password is refused"),
+    ]
+    for troubles, failure, advice in answers:
+        bmcs = {node.vm_name: {"trouble": said, "failure": failure} for node, said in zip(nodes, troubles)}
         evidence = replace(FINE, nodes=nodes, bmcs=bmcs)
         [said] = told(Stage.CONTROL_PLANE, evidence, hosts=hosts)
         assert said.startswith("BMC: Those of all nodes: ")
@@ -314,41 +381,73 @@ def test_operators() -> None:
     assert told(Stage.API, evidence, operators=operators) == []
 
 
-@pytest.mark.parametrize(
-    ("message", "advice"),
-    [
-        ("Failed to insert virtual media: InsertMedia timed out", "must reach the API address"),
-        ("Could not inspect: timeout reached while inspecting the node", "never reached Ironic"),
-        ("Timeout reached while waiting for callback for node x", "never reached Ironic"),
-        ("Failed to get power state: HTTP 401 Unauthorized", "refuses the password"),
-        ("HTTP GET /x returned code 429. There were too many failed logins; try again in 4 s.", "refuses the password"),
-        ("certificate verify failed: unable to get local issuer certificate", "is not trusted"),
-        ("No suitable device was found for deployment using these hints {'serial': 'x'}", "None of its disks fits"),
-        ("Unable to connect to https://192.168.126.1:8000: Connection refused", "is not reached from inside"),
-        ("MAC address 52:54:00:00:00:01 conflicts with existing node x: in use", "Another host has its MAC"),
-        ("Failed to change power state to 'power on'", "did not switch it"),
-        ("something unheard of", ""),
-    ],
-)
-def test_what_metal3_says(message: str, advice: str) -> None:
-    said = diagnosis_words.of_metal(message)
-    assert advice in said if advice else not said
+def assert_says(cause: diagnosis_causes.Cause | None, code: str, advice: str) -> None:
+    assert (cause.code if cause else "") == code
+    assert advice in (f"{cause.message} {cause.advice}" if cause else "")
+
+
+def test_every_code_has_its_explanation() -> None:
+    files = [*(UTILS / "diagnosis").glob("*.py"), *(UTILS / "progress").glob("*.py")]
+    calls = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    said = [node.args[0] for node in calls if ast.unparse(node.func) == "found"]
+    codes = {code.value for code in said if isinstance(code, ast.Constant)}
+    assert len(codes) > 15
+    assert codes <= EXPLANATIONS.keys()
+    named = {row.code for row in (*diagnosis_causes.METAL, *diagnosis_causes.CONSOLE)}
+    chosen = {"bmc.password", "bmc.timeout", "bmc.no-answer", "metal.other", "api.not-held", "api.nothing-comes-back"}
+    standstills = {stalls.STANDS_STILL, stalls.SLOW, stalls.ERROR, stalls.HANGS}
+    assert EXPLANATIONS.keys() == codes | named | chosen | standstills
 
 
 @pytest.mark.parametrize(
-    ("words", "advice"),
+    ("message", "code", "advice"),
     [
-        ("write failed: No space left on device", "disk is full"),
-        ("Kernel panic - not syncing: VFS", "broke down"),
-        ("x509: certificate signed by unknown authority", "does not trust"),
-        ("net/http: TLS handshake timeout", "no way out"),
-        ("BdsDxe: failed to load Boot0001", "nothing to boot"),
-        ("Fedora login:", ""),
+        ("Failed to insert virtual media: InsertMedia timed out", "metal.medium", "must reach the API address"),
+        ("Could not inspect: timeout reached while inspecting the node", "metal.agent", "never reached Ironic"),
+        ("Timeout reached while waiting for callback for node x", "metal.agent", "never reached Ironic"),
+        ("Failed to get power state: HTTP 401 Unauthorized", "metal.password", "refuses the password"),
+        (
+            "HTTP GET /x returned code 429. There were too many failed logins; try again in 4 s.",
+            "metal.password",
+            "refuses the password",
+        ),
+        ("certificate verify failed: unable to get local issuer certificate", "metal.certificate", "is not trusted"),
+        (
+            "No suitable device was found for deployment using these hints {'serial': 'x'}",
+            "metal.root-device",
+            "None of its disks fits",
+        ),
+        (
+            "Unable to connect to https://192.168.126.1:8000: Connection refused",
+            "metal.unreachable",
+            "is not reached from inside",
+        ),
+        (
+            "MAC address 52:54:00:00:00:01 conflicts with existing node x: in use",
+            "metal.mac",
+            "Another host has its MAC",
+        ),
+        ("Failed to change power state to 'power on'", "metal.power", "did not switch it"),
+        ("something unheard of", "", ""),
     ],
 )
-def test_what_consoles_say(words: str, advice: str) -> None:
-    said = diagnosis_words.of_console(words)
-    assert advice in said if advice else not said
+def test_what_metal3_says(message: str, code: str, advice: str) -> None:
+    assert_says(diagnosis_causes.of_metal(message), code, advice)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "advice"),
+    [
+        ("write failed: No space left on device", "console.disk-full", "disk is full"),
+        ("Kernel panic - not syncing: VFS", "console.broke-down", "broke down"),
+        ("x509: certificate signed by unknown authority", "console.certificate", "does not trust"),
+        ("net/http: TLS handshake timeout", "console.outside", "no way out"),
+        ("BdsDxe: failed to load Boot0001", "console.nothing-to-boot", "nothing to boot"),
+        ("Fedora login:", "", ""),
+    ],
+)
+def test_what_consoles_say(words: str, code: str, advice: str) -> None:
+    assert_says(diagnosis_causes.of_console(words), code, advice)
 
 
 ANSWERS = {
@@ -412,5 +511,6 @@ def test_the_hosts_own_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     seen = diagnosis_host.look("", ["127.0.0.1"])
     assert (seen.memory_available, seen.pressure) == (0.03, {"cpu": 2.5})
     assert seen.api == {"127.0.0.1": "Connection refused"}
+    assert seen.api_refused == ["127.0.0.1"]
     assert (seen.api_name, list(seen.api_addresses)) == ("", [])
     assert json.dumps(seen.load)

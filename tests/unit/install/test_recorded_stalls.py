@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from support import dataclass_json, stall_faults, stall_recorder, stall_recording
+from support import dataclass_json, golden, stall_faults, stall_recorder, stall_recording
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
 
 NAMES = sorted(stall_recorder.names())
+MESSAGES = Path(__file__).with_name("stalls.txt")
+HEAD = """\
+# The wording of what is found to be wrong with recorded installations, by fault: code and text of each finding.
+# To write it anew, after a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/install -k recorded
+"""
 
 
 def recorded(name: str) -> stall_recording.Recording:
@@ -20,6 +26,16 @@ def recorded(name: str) -> stall_recording.Recording:
 @pytest.mark.parametrize("name", stall_faults.FAULTS)
 def test_of_what_was_recorded_the_diagnosis_finds_what_it_must(name: str) -> None:
     stall_faults.judge(name, recorded(name).findings())
+
+
+def test_messages() -> None:
+    golden.compare(golden.wording(HEAD, {name: recorded(name).findings() for name in NAMES}), MESSAGES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_findings_are_data(name: str) -> None:
+    data = [finding.to_dict() for finding in recorded(name).findings()]
+    assert json.loads(json.dumps(data)) == data
 
 
 def test_every_fault_has_a_recording_and_every_recording_a_fault() -> None:
@@ -32,7 +48,7 @@ def test_a_busy_host_is_blamed_only_for_what_took_long(seconds: float, found: li
     host = replace(failed.evidence.host, load=99.0)
     story = replace(failed.story, last=failed.story.last + seconds)
     busy = replace(failed, story=story, evidence=replace(failed.evidence, host=host), patience=1.0)
-    assert [finding.who for finding in busy.findings()] == found
+    assert [finding.subject for finding in busy.findings()] == found
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,15 +22,15 @@ def story_in(stage: Stage | None, changed: float = BEGAN, **hosts: Host) -> Stor
 
 
 def kinds(story: Story, minutes: float, *nodes: Node, patience: float = 1.0) -> list[tuple[str, str]]:
-    found = stalls.suspicions(story, nodes, BEGAN + minutes * MINUTE, patience)
-    return [(suspicion.who, suspicion.kind) for suspicion in found]
+    found = stalls.findings(story, nodes, BEGAN + minutes * MINUTE, patience)
+    return [(finding.subject, finding.code) for finding in found]
 
 
 @pytest.mark.parametrize("stage", usual.STAGES)
 def test_every_stage_has_its_limit(stage: Stage) -> None:
     limit = usual.STAGES[stage].limit / MINUTE
     assert kinds(story_in(stage), limit) == []
-    assert kinds(story_in(stage), limit + 0.1) == [("installer", "stage")]
+    assert kinds(story_in(stage), limit + 0.1) == [("installer", "installer.stands-still")]
     assert kinds(story_in(stage), limit * 3, patience=3.0) == []
     assert kinds(story_in(stage, changed=BEGAN + limit * MINUTE), limit + 0.1) == []
 
@@ -53,15 +53,17 @@ def test_before_and_after_nothing_stands_still(stage: Stage | None) -> None:
 @pytest.mark.parametrize("patience", [1.0, 0.01])
 def test_hosts(state: str, minutes: float, found: bool, patience: float) -> None:
     story = story_in(Stage.CONTROL_PLANE, changed=BEGAN + 10 * MINUTE * patience, a=Host(state, BEGAN))
-    assert kinds(story, minutes * patience, patience=patience) == ([("a", "host")] if found else [])
+    assert kinds(story, minutes * patience, patience=patience) == ([("a", "node.slow")] if found else [])
     assert kinds(replace(story, stage=Stage.ETCD), 9) == []
 
 
 def test_an_error_that_lasts_is_looked_into_before_the_state_is_suspect() -> None:
     story = story_in(Stage.CONTROL_PLANE, a=Host("inspecting", BEGAN, "inspection error: x", BEGAN + MINUTE))
     assert kinds(story, 2.9) == []
-    assert kinds(story, 3.1) == [("a", "error")]
-    assert kinds(replace(story, changed=BEGAN + 10 * MINUTE), 16) == [("a", "error")], "its state follows from that"
+    assert kinds(story, 3.1) == [("a", "node.error")]
+    assert kinds(replace(story, changed=BEGAN + 10 * MINUTE), 16) == [("a", "node.error")], (
+        "its state follows from that"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_an_error_that_lasts_is_looked_into_before_the_state_is_suspect() -> Non
     ],
 )
 def test_a_node_hangs_only_when_nothing_was_ever_heard_of_it(node: Node, hangs: bool) -> None:
-    assert kinds(story_in(Stage.COMPLETE), 11, node) == ([("worker-0", "hangs")] if hangs else [])
+    assert kinds(story_in(Stage.COMPLETE), 11, node) == ([("worker-0", "node.hangs")] if hangs else [])
 
 
 def part_of(*stages: Stage, minutes: float = 0.0) -> float:

@@ -16,7 +16,7 @@ from support.waiting import PATIENCE, wait_until
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, one_watch, power_cycle, watch
@@ -317,8 +317,11 @@ def test_a_standstill_is_noticed_and_looked_into_once(bench: Bench, monkeypatch:
     bench.wait_for("installer", "nothing has changed for 15 min")
     result = bench.end(8)
     assert result["diagnosis"] == [
-        "host: libvirt does not answer: libvirt is away; see `systemctl status libvirtd`, or virtqemud."
+        "host: libvirt does not answer: libvirt is away. See `systemctl status libvirtd`, or virtqemud."
     ]
+    [finding] = result["findings"]
+    assert (finding["code"], finding["subject"]) == ("host.libvirt-silent", "host")
+    assert finding["facts"] == {"error": "libvirt is away"}
     assert len(looks) == 1
 
 
@@ -397,11 +400,18 @@ def test_an_error_that_counts_seconds_is_told_once(tmp_path: Path) -> None:
 def test_findings_are_told_once_whatever_their_figures_until_something_goes_on(tmp_path: Path) -> None:
     teller = events.Teller(tmp_path / "runs/events.jsonl")
     for load in (7, 8):
-        teller.tell_findings([Finding("host", f"load {load}", "overload"), Finding("API", "is away")])
+        held = found("api.held-by-stranger", "API", vip="192.168.126.5", mac="52:54:00:00:00:99")
+        teller.tell_findings([found("host.overloaded", "host", load=load, cores=1), held])
     teller.tell_relief()
-    teller.tell_findings([Finding("host", "load 9", "overload")])
+    teller.tell_findings([found("host.overloaded", "host", load=9, cores=1)])
     told = [json.loads(line)["state"] for line in (tmp_path / "runs/events.jsonl").read_text().splitlines()]
-    assert (told[:2], sorted(told[2:4]), told[4:]) == (["load 7", "is away"], [events.RELIEF] * 2, ["load 9"])
+    assert told[2:4] == [events.RELIEF] * 2
+    heads = [text.partition(" on ")[0].partition(",")[0] for text in told if text != events.RELIEF]
+    assert heads == [
+        "It is overloaded: load 7.0",
+        "192.168.126.5 is held by 52:54:00:00:00:99",
+        "It is overloaded: load 9.0",
+    ]
 
 
 def test_what_was_overcome_is_not_to_blame_for_what_comes_later(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError, Problem
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 
 TREE = Path(__file__).resolve().parents[3]
@@ -27,16 +28,16 @@ def model_of(text: str) -> dict[str, Any]:
     return lab_model(spec_of(text))
 
 
-def problems_of(lab_spec: object, hypervisors: Sequence[str] = ()) -> list[Problem]:
+def findings_of(lab_spec: object, hypervisors: Sequence[str] = ()) -> list[Finding]:
     try:
         lab_model(lab_spec, hypervisors)
     except LabSpecError as error:
-        return error.problems
+        return error.findings
     return []
 
 
 def errors_of(lab_spec: object) -> list[str]:
-    return [str(problem) for problem in problems_of(lab_spec)]
+    return [str(finding) for finding in findings_of(lab_spec)]
 
 
 def shipped(inventory: str) -> dict[str, Any]:

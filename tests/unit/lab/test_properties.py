@@ -31,10 +31,10 @@ def model_or_errors(lab_spec: Any) -> dict[str, Any] | None:
     try:
         return lab_model(lab_spec)
     except LabSpecError as error:
-        problems, text = error.problems, str(error)
+        findings, text = error.findings, str(error)
     text.encode()
-    assert problems
-    assert all(str(problem).startswith("lab_spec") for problem in problems)
+    assert findings
+    assert all(str(finding).startswith("lab_spec") for finding in findings)
     return None
 
 

@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from unit.lab.samples import TREE, problems_of, spec_of
+from support import golden
+from unit.lab.samples import TREE, findings_of, spec_of
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import ROOT
 
 MESSAGES = Path(__file__).parent / "messages.txt"
 HEAD = """\
@@ -21,7 +24,7 @@ HEAD = """\
 # To write it anew, after a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/lab/test_refusals.py
 """
 UTILS = TREE / "plugins/module_utils"
-REPORTING = ("Problem", "add", "add_unknown", "duplicates")
+REPORTING = ("Finding", "add", "add_unknown", "duplicates")
 """Calls whose first argument is a code."""
 
 NODE_COUNTS = [
@@ -1113,6 +1116,11 @@ TABLES = {
 }
 
 
+def keys_and_codes(found: list[Finding]) -> list[str]:
+    keys = (finding.subject.removeprefix(ROOT).removeprefix(".") for finding in found)
+    return [f"{key}: {finding.code}" for key, finding in zip(keys, found)]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -1122,12 +1130,12 @@ TABLES = {
     ],
 )
 def test_refuses(text: str, expected: list[str]) -> None:
-    assert [f"{problem.path}: {problem.code}" for problem in problems_of(spec_of(text))] == expected
+    assert keys_and_codes(findings_of(spec_of(text))) == expected
 
 
 def test_refuses_other_hypervisors_than_the_inventorys() -> None:
-    found = problems_of(*OTHER_HYPERVISORS)
-    assert [f"{problem.path}: {problem.code}" for problem in found] == ["hypervisors: hypervisors.not-of-inventory"]
+    found = findings_of(*OTHER_HYPERVISORS)
+    assert keys_and_codes(found) == ["hypervisors: hypervisors.not-of-inventory"]
 
 
 def test_messages() -> None:
@@ -1135,14 +1143,7 @@ def test_messages() -> None:
         f"{theme}: {what}": (spec_of(text), list[str]()) for theme, table in TABLES.items() for what, text, _ in table
     }
     cases["nodes: hypervisors other than the inventory's"] = OTHER_HYPERVISORS
-    blocks = (
-        "\n".join([name, *(f"  {problem.code}  {problem}" for problem in problems_of(*arguments))])
-        for name, arguments in cases.items()
-    )
-    text = HEAD + "".join(f"\n{block}\n" for block in blocks)
-    if os.environ.get("NOMETAL_UPDATE_GOLDEN"):
-        MESSAGES.write_text(text)
-    assert text == MESSAGES.read_text()
+    golden.compare(golden.wording(HEAD, {name: findings_of(*given) for name, given in cases.items()}), MESSAGES)
 
 
 def test_every_code_has_a_message_here() -> None:

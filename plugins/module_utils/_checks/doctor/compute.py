@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, blocker_if, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there, text_of
 
@@ -51,13 +52,15 @@ def judge_memory(memory: Memory, needs: Needs) -> Finding:
     own = f" (of which this lab's VMs hold {memory.held} MiB)" if memory.held else ""
     measured = f"{need} MiB needed, {free} MiB free{own}, {memory.total} MiB in all"
     advice = "Give the nodes less memory, take fewer nodes, or use a larger host."
+    facts = {"needed_mib": need, "free_mib": free, "held_mib": memory.held, "total_mib": memory.total}
     if need > memory.total:
-        return blocker(measured, advice)
+        return blocker("memory.exceeds-host", measured, advice, **facts)
     if need > free:
-        return blocker(measured, f"Stop what else runs here. {advice}") if needs.install else warning(measured, advice)
+        stop = "Stop what else runs here. " if needs.install else ""
+        return blocker_if(needs.install, "memory.exceeds-free", measured, f"{stop}{advice}", **facts)
     if needs.install and need > free * COMFORTABLE_SHARE:
-        return warning(measured, f"Little memory is left for the host. {advice}")
-    return ok(measured)
+        return warning("memory.little-left", measured, f"Little memory is left for the host. {advice}", **facts)
+    return ok("memory.enough", measured, **facts)
 
 
 def measure_cpus(_needs: Needs) -> int:
@@ -68,7 +71,6 @@ def judge_cpus(cpus: int, needs: Needs) -> Finding:
     need = needs.all_vcpus
     measured = f"{need} virtual CPUs on {cpus} CPUs, {need / cpus:.1f} to 1"
     if need > cpus * VCPUS_PER_CPU:
-        return warning(
-            measured, f"Above {VCPUS_PER_CPU} to 1, nodes time out under load: use fewer vcpus or nodes, or more CPUs."
-        )
-    return ok(measured)
+        advice = f"Above {VCPUS_PER_CPU} to 1, nodes time out under load: use fewer vcpus or nodes, or more CPUs."
+        return warning("cpu.overcommitted", measured, advice, vcpus=need, cpus=cpus)
+    return ok("cpu.enough", measured, vcpus=need, cpus=cpus)

@@ -8,7 +8,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, blocker_if, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, blocker_if, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError, program, within
 
@@ -63,18 +64,22 @@ def _state_of_socket() -> str:
 
 def judge_daemon(daemon: Daemon, needs: Needs) -> Finding:
     if daemon.socket == ANSWERS:
-        return ok(f"the daemon answers on {SOCKET}")
+        return ok("libvirt.answers", f"the daemon answers on {SOCKET}")
     if daemon.socket == FORBIDDEN:
-        return blocker(f"no permission to open {SOCKET}", "Run as root: become: true.")
+        return blocker("libvirt.forbidden", f"no permission to open {SOCKET}", "Run as root: become: true.")
     if daemon.socket == SILENT:
-        return blocker(f"nothing answers on {SOCKET} within {SECONDS} s", f"The daemon hangs: {_restart()}")
+        silent = f"nothing answers on {SOCKET} within {SECONDS} s"
+        return blocker("libvirt.hangs", silent, f"The daemon hangs: {_restart()}")
     if not daemon.installed:
         if needs.prepared:
-            return blocker("libvirt is not installed", "Install the distribution's libvirt daemon.")
-        return ok("libvirt is not installed yet; host_prep installs it")
+            return blocker(
+                "libvirt.not-installed", "libvirt is not installed", "Install the distribution's libvirt daemon."
+            )
+        return ok("libvirt.not-installed-yet", "libvirt is not installed yet; host_prep installs it")
     what = f"{SOCKET} does not exist" if daemon.socket == ABSENT else f"{SOCKET} refuses connections"
     advice = _restart() if needs.prepared else "host_prep starts it."
-    return blocker_if(needs.prepared, f"libvirt is installed, but {what}", advice)
+    code = "libvirt.no-socket" if daemon.socket == ABSENT else "libvirt.refuses"
+    return blocker_if(needs.prepared, code, f"libvirt is installed, but {what}", advice)
 
 
 def _restart() -> str:
@@ -107,14 +112,19 @@ def _active_interfaces(libvirt: Any) -> list[str]:
 def judge_interfaces(daemon: Daemon, needs: Needs) -> Finding:
     found = daemon.interfaces
     if not found:
-        return ok("not checked: no daemon answers")
+        return ok("libvirt_interfaces.no-daemon", "not checked: no daemon answers")
     if not found.bindings:
-        return ok("not checked: this Python has no libvirt bindings")
+        return ok("libvirt_interfaces.no-bindings", "not checked: this Python has no libvirt bindings")
     if found.failure:
         return blocker_if(
             needs.prepared and needs.install,
+            "libvirt_interfaces.not-listed",
             f"libvirt does not list the host's interfaces: {found.failure}",
             "The installer looks for its bridge there: start virtinterfaced.socket, or install "
             "libvirt's interface driver.",
+            reason=found.failure,
         )
-    return ok(f"libvirt lists the host's interfaces: {', '.join(found.names) or 'none'}")
+    names = ", ".join(found.names) or "none"
+    return ok(
+        "libvirt_interfaces.listed", f"libvirt lists the host's interfaces: {names}", interfaces=list(found.names)
+    )

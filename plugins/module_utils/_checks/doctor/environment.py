@@ -12,7 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there, text_of
 
@@ -39,8 +40,8 @@ def measure_root(_needs: Needs) -> int:
 
 def judge_root(user: int, _needs: Needs) -> Finding:
     if user:
-        return blocker(f"runs as user {user}", "The lab's host needs root: become: true.")
-    return ok("runs as root")
+        return blocker("root.other-user", f"runs as user {user}", "The lab's host needs root: become: true.", user=user)
+    return ok("root.is-root", "runs as root")
 
 
 def measure_architecture(_needs: Needs) -> str:
@@ -49,8 +50,9 @@ def measure_architecture(_needs: Needs) -> str:
 
 def judge_architecture(machine: str, _needs: Needs) -> Finding:
     if machine != "x86_64":
-        return blocker(machine, "The lab's nodes are x86_64: use an x86_64 host.")
-    return ok(machine)
+        advice = "The lab's nodes are x86_64: use an x86_64 host."
+        return blocker("architecture.other", machine, advice, architecture=machine)
+    return ok("architecture.supported", machine, architecture=machine)
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,20 @@ def measure_distribution(_needs: Needs) -> Distribution:
 
 def judge_distribution(found: Distribution, _needs: Needs) -> Finding:
     supported = "Debian 12, Ubuntu 22.04, RHEL, CentOS Stream, Rocky or AlmaLinux 9 (and later), Fedora"
+    facts = {"id": found.id, "version": list(found.version)}
     if found.id not in FIRST_RELEASE:
         advice = f"Supported: {supported}."
         if set(found.like) & set(FIRST_RELEASE):
-            return warning(f"{found.name}, like {', '.join(found.like)}", f"Not tested. {advice}")
-        return blocker(found.name, f"host_prep does not know its packages. {advice}")
+            family = f"{found.name}, like {', '.join(found.like)}"
+            return warning("distribution.not-tested", family, f"Not tested. {advice}", **facts)
+        unknown = f"host_prep does not know its packages. {advice}"
+        return blocker("distribution.unknown", found.name, unknown, **facts)
     first = FIRST_RELEASE[found.id]
     # Debian testing and unstable carry no number.
     if first and found.version and found.version < first:
-        return warning(f"{found.name} is older than what is tested", f"Supported: {supported}.")
-    return ok(found.name)
+        older = f"{found.name} is older than what is tested"
+        return warning("distribution.older", older, f"Supported: {supported}.", **facts)
+    return ok("distribution.supported", found.name, **facts)
 
 
 @dataclass(frozen=True)
@@ -103,16 +109,18 @@ def measure_python(_needs: Needs) -> Python:
 
 def judge_python(python: Python, needs: Needs) -> Finding:
     measured = f"{python.executable}, {'.'.join(map(str, python.version))}"
+    facts = {"executable": python.executable, "version": list(python.version)}
     if python.version < PYTHON:
-        return blocker(measured, "The modules need Python 3.9: set ansible_python_interpreter to a newer one.")
+        needed = "The modules need Python 3.9: set ansible_python_interpreter to a newer one."
+        return blocker("python.too-old", measured, needed, **facts)
     if python.has_libvirt:
-        return ok(f"{measured}, with libvirt bindings")
+        return ok("python.with-libvirt", f"{measured}, with libvirt bindings", **facts)
     advice = "Set ansible_python_interpreter: /usr/bin/python3; the distribution's libvirt bindings belong to it."
     if needs.prepared:
-        return blocker(f"{measured}, without libvirt bindings", advice)
+        return blocker("python.without-libvirt", f"{measured}, without libvirt bindings", advice, **facts)
     if not python.executable.startswith(DISTRIBUTION_PREFIXES):
-        return warning(f"{measured}, not the distribution's own", advice)
-    return ok(f"{measured}; host_prep installs its libvirt bindings")
+        return warning("python.not-the-distributions", f"{measured}, not the distribution's own", advice, **facts)
+    return ok("python.without-libvirt-yet", f"{measured}; host_prep installs its libvirt bindings", **facts)
 
 
 @dataclass(frozen=True)
@@ -131,14 +139,17 @@ def measure_confinement(_needs: Needs) -> Confinement:
 def judge_confinement(found: Confinement, needs: Needs) -> Finding:
     on = [name for name, active in (("SELinux", found.selinux), ("AppArmor", found.apparmor)) if active]
     if not on:
-        return ok("neither SELinux nor AppArmor is on")
+        return ok("confinement.off", "neither SELinux nor AppArmor is on")
     measured = f"{' and '.join(on)} on"
     if not Path(needs.pool_path).is_relative_to(POOLS):
         return warning(
+            "confinement.pool-elsewhere",
             f"{measured}, and the pool {needs.pool_path} is outside {POOLS}",
             f"qemu may have no access to its disks there: put the pool below {POOLS}, or label the directory.",
+            on=on,
+            pool_path=needs.pool_path,
         )
-    return ok(f"{measured}, which the lab supports")
+    return ok("confinement.supported", f"{measured}, which the lab supports", on=on)
 
 
 class _Timex(ctypes.Structure):
@@ -176,9 +187,11 @@ def _in_container() -> bool:
 
 def judge_clock(clock: Clock, _needs: Needs) -> Finding:
     if clock.synchronised:
-        return ok("the clock is synchronised")
+        return ok("clock.synchronised", "the clock is synchronised")
     if clock.container:
-        return ok("not checked in a container, which has the clock of its host")
+        return ok("clock.in-container", "not checked in a container, which has the clock of its host")
     return warning(
-        "the clock is not synchronised", "Certificates fail on a wrong clock: run chronyd or systemd-timesyncd."
+        "clock.not-synchronised",
+        "the clock is not synchronised",
+        "Certificates fail on a wrong clock: run chronyd or systemd-timesyncd.",
     )

@@ -1,46 +1,37 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings as the doctor's judges make them. The engine adds the check, as their subject."""
+
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import BLOCKER, OK, WARNING, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OK = "ok"
-WARNING = "warning"
-BLOCKER = "blocker"
 FREE = "free or owned by this lab"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of one check; `advice` says what to do unless it is ok."""
-
-    status: str
-    measured: str
-    advice: str = ""
+def ok(code: str, measured: str, **facts: Any) -> Finding:
+    return Finding(code, "", measured, "", facts, OK)
 
 
-def ok(measured: str) -> Finding:
-    return Finding(OK, measured)
+def warning(code: str, measured: str, advice: str, **facts: Any) -> Finding:
+    return Finding(code, "", measured, advice, facts, WARNING)
 
 
-def warning(measured: str, advice: str) -> Finding:
-    return Finding(WARNING, measured, advice)
+def blocker(code: str, measured: str, advice: str, **facts: Any) -> Finding:
+    return Finding(code, "", measured, advice, facts, BLOCKER)
 
 
-def blocker(measured: str, advice: str) -> Finding:
-    return Finding(BLOCKER, measured, advice)
+def blocker_if(blocks: bool, code: str, measured: str, advice: str, **facts: Any) -> Finding:
+    return (blocker if blocks else warning)(code, measured, advice, **facts)
 
 
 def listed(findings: Sequence[object], most: int, separator: str = "; ") -> str:
     """The first ones, with the number of the others."""
     rest = f" and {len(findings) - most} more" if len(findings) > most else ""
     return separator.join(map(str, findings[:most])) + rest
-
-
-def blocker_if(blocks: bool, measured: str, advice: str) -> Finding:
-    return blocker(measured, advice) if blocks else warning(measured, advice)

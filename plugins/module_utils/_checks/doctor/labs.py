@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, ok
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import (
     Claim,
     claims,
@@ -63,7 +64,7 @@ def _real(found: Iterable[Claim]) -> tuple[Claim, ...]:
 
 def judge_labs(found: Labs, needs: Needs) -> Finding:
     if not needs.model:
-        return ok("no model of the lab given")
+        return ok("labs.no-model", "no model of the lab given")
     met = [(lab, mine, theirs) for lab, others in found.others for mine, theirs in clashes(found.own, others)]
     conflicts = [f"{mine} by lab {lab}{_as(mine, theirs)}" for lab, mine, theirs in met]
     known = [theirs.value for _lab, _mine, theirs in met]
@@ -78,11 +79,16 @@ def judge_labs(found: Labs, needs: Needs) -> Finding:
         labs = sorted({lab for lab, _mine, _theirs in met})
         instead = f", or remove lab {' and '.join(labs)} first" if labs else ""
         return blocker(
+            "labs.conflict",
             f"already used: {'; '.join(conflicts[:MOST])}{more}",
             f"Change {', '.join(dict.fromkeys(keys))}{instead}.",
+            labs=labs,
+            keys=list(dict.fromkeys(keys)),
         )
-    others = ", ".join(lab for lab, _claims in found.others)
-    return ok(f"no conflicts with {others}" if others else "no other lab on this host")
+    others = [lab for lab, _claims in found.others]
+    if not others:
+        return ok("labs.none", "no other lab on this host")
+    return ok("labs.no-conflict", f"no conflicts with {', '.join(others)}", labs=others)
 
 
 def _as(mine: Claim, theirs: Claim) -> str:

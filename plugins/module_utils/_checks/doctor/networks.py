@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
     FREE,
-    Finding,
     blocker,
     listed,
     ok,
     warning,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network as IpNetwork
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
@@ -60,14 +60,23 @@ def judge_subnets(found: Subnets, needs: Needs) -> Finding:
     taken = _taken_by_networks(wanted, strangers, active=True) + _taken_by_routes(wanted, foreign)
     if taken:
         labs = [network.owner for network in strangers if _taken_by_networks(wanted, [network], active=True)]
-        return blocker(f"{measured}, but {_listed(taken)}", f"Give the lab another cidr.{_or_remove(labs)}")
+        advice = f"Give the lab another cidr.{_or_remove(labs)}"
+        return blocker(
+            "subnets.taken",
+            f"{measured}, but {_listed(taken)}",
+            advice,
+            requested=list(map(str, wanted)),
+            labs=_named(labs),
+        )
     shadowed = _taken_by_networks(wanted, strangers, active=False) + _shadowed_routes(wanted, foreign)
     if shadowed:
         return warning(
+            "subnets.shadowed",
             f"{measured}; {_listed(shadowed)}",
             "While the lab runs, that part is unreachable; use another cidr to avoid this.",
+            requested=list(map(str, wanted)),
         )
-    return ok(f"{measured}, all free")
+    return ok("subnets.free", f"{measured}, all free", requested=list(map(str, wanted)))
 
 
 def _is_own(network: LibvirtNetwork, needs: Needs) -> bool:
@@ -177,9 +186,17 @@ def judge_bridges(found: Bridges, needs: Needs) -> Finding:
         strangers = [network for network in found.networks if not _is_own(network, needs)]
         labs = [network.owner for network in strangers if _has_one_of(network, plain, others, wanted)]
         advice = "Remove or rename it, or use other names for the lab's bridges."
-        return blocker(_listed(conflicts), f"{advice}{_or_remove(labs)}")
+        return blocker(
+            "bridges.taken",
+            _listed(conflicts),
+            f"{advice}{_or_remove(labs)}",
+            requested=wanted,
+            labs=_named(labs),
+        )
     return _judge_lans([link for link in plain if link not in in_the_way], needs) or ok(
-        f"{', '.join(wanted) or 'no bridge'}: {FREE}{_shared(plain, needs)}"
+        "bridges.free",
+        f"{', '.join(wanted) or 'no bridge'}: {FREE}{_shared(plain, needs)}",
+        requested=wanted,
     )
 
 
@@ -198,15 +215,20 @@ def _judge_lans(plain: list[Link], needs: Needs) -> Finding | None:
     ]
     if served:
         return blocker(
+            "bridges.serve-others",
             f"{_listed(served)}: the lab's DHCP server would answer machines there",
             "Use another machine_network.bridge, or remove them from it; or, to share that LAN on purpose, set "
             "machine_network.shared_lan: true.",
+            ports={link.name: ports for link, ports in uplinks.items() if ports},
+            vms={link.name: list(link.taps) for link in guests},
         )
     met = [f"{link.name} has links of others ({', '.join(ports)})" for link, ports in plugged_in.items() if ports]
     if met:
         return warning(
+            "bridges.links-of-others",
             f"{_listed(met)}: the lab's DHCP server answers machines there",
             "Remove them, or use another machine_network.bridge, unless this is intended.",
+            ports={link.name: ports for link, ports in plugged_in.items() if ports},
         )
     return None
 
@@ -233,11 +255,15 @@ def _has_one_of(network: LibvirtNetwork, plain: list[Link], others: Mapping[str,
 
 def _or_remove(labs: list[str]) -> str:
     """After lab_spec.name was changed, the conflict is with the lab's own former name."""
-    names = sorted({lab for lab in labs if lab})
+    names = _named(labs)
     if not names:
         return ""
     commands = ", ".join(f"make teardown NAME={name}" for name in names)
     return f" If lab_spec.name was changed, remove the lab by its former name: {commands}"
+
+
+def _named(labs: list[str]) -> list[str]:
+    return sorted({lab for lab in labs if lab})
 
 
 def _ends_of_others(bridge: Link, needs: Needs) -> list[str]:
@@ -253,11 +279,14 @@ def judge_names(found: tuple[LibvirtObject, ...], needs: Needs) -> Finding:
     own.update({("domain", vm.name): vm.uuid for vm in needs.vms})
     if needs.pool.name:
         own["pool", needs.pool.name] = needs.pool.uuid
-    taken = [
-        f"{thing.kind} {thing.name} ({thing.uuid})"
-        for thing in found
-        if own.get((thing.kind, thing.name), thing.uuid) != thing.uuid
-    ]
-    if taken:
-        return blocker(f"used by others: {_listed(taken)}", "Choose another lab_spec.name, or remove these.")
-    return ok(f"{len(own)} requested: {FREE}")
+    strange = [thing for thing in found if own.get((thing.kind, thing.name), thing.uuid) != thing.uuid]
+    if strange:
+        taken = [f"{thing.kind} {thing.name} ({thing.uuid})" for thing in strange]
+        advice = "Choose another lab_spec.name, or remove these."
+        return blocker(
+            "libvirt_names.taken",
+            f"used by others: {_listed(taken)}",
+            advice,
+            taken=[asdict(thing) for thing in strange],
+        )
+    return ok("libvirt_names.free", f"{len(own)} requested: {FREE}", requested=len(own))

@@ -7,7 +7,8 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import Finding, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there
 
@@ -76,10 +77,16 @@ def judge_resolver(found: Resolver, needs: Needs) -> Finding:
     errors = _errors(found, needs)
     if errors == [NO_NAMESERVER]:
         advice = "The host has no name server: set one in its network configuration, or in /etc/resolv.conf."
-        return warning(NO_NAMESERVER, advice)
+        return warning("resolver.no-name-server", NO_NAMESERVER, advice)
     if errors:
-        return warning("; ".join(errors), "Fix /etc/hosts or the configuration of the resolver.")
-    return ok(f"{found.hostname} and localhost are known; name servers: {', '.join(found.nameservers)}")
+        advice = "Fix /etc/hosts or the configuration of the resolver."
+        return warning("resolver.misconfigured", "; ".join(errors), advice, name_servers=list(found.nameservers))
+    return ok(
+        "resolver.works",
+        f"{found.hostname} and localhost are known; name servers: {', '.join(found.nameservers)}",
+        hostname=found.hostname,
+        name_servers=list(found.nameservers),
+    )
 
 
 def _errors(found: Resolver, needs: Needs) -> list[str]:

@@ -10,13 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
-    Finding,
-    blocker,
-    listed,
-    ok,
-    warning,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, listed, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB, gib
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST, Needs
@@ -76,19 +71,24 @@ def _kind_of(path: Path) -> str:
 def judge_pool_directory(found: FoundDirectory, needs: Needs) -> Finding:
     path, elsewhere = needs.pool_path, "or set lab_spec.storage_pool.path to another directory."
     if not needs.pool.name:
-        return ok("no pool requested")
+        return ok("pool_directory.no-pool", "no pool requested")
     if needs.pool.uuid in found.pools:
-        return ok(f"{path} belongs to this lab")
+        return ok("pool_directory.own", f"{path} belongs to this lab", path=path)
     objection = pool_path.objection(path) or pool_path.objection(found.leads_to)
     if objection:
-        return blocker(f"lab_spec.storage_pool.path {objection}", "Set it to a directory for this lab alone.")
+        advice = "Set it to a directory for this lab alone."
+        return blocker("pool_directory.refused", f"lab_spec.storage_pool.path {objection}", advice, path=path)
     if found.kind in (LINK, OTHER):
         what = "a symbolic link" if found.kind == LINK else "a file of another type"
-        return blocker(f"{path} must be a directory (found {what})", f"Remove it, {elsewhere}")
+        other = f"{path} must be a directory (found {what})"
+        return blocker("pool_directory.not-a-directory", other, f"Remove it, {elsewhere}", path=path, found=found.kind)
     if found.entries:
         named = listed(found.entries, MOST_NAMED, ", ")
-        return blocker(f"{path} has files of others: {named}", f"Empty it, {elsewhere}")
-    return ok(f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}")
+        message, entries = f"{path} has files of others: {named}", list(found.entries)
+        return blocker("pool_directory.not-empty", message, f"Empty it, {elsewhere}", path=path, entries=entries)
+    return ok(
+        "pool_directory.free", f"{path} {'does not exist yet' if found.kind == ABSENT else 'is empty'}", path=path
+    )
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,14 @@ def judge_pool_space(storage: Storage, needs: Needs) -> Finding:
     bootstrap = " (with the installer's bootstrap VM)" if others else ""
     needed = f"{gib(least)} needed now, {gib(full)} in full{bootstrap}"
     measured = f"{gib(pool.free)} free in {pool.directory}; {needed}"
+    facts = {"directory": pool.directory, "free_bytes": pool.free, "needed_bytes": least, "full_bytes": full}
     if pool.free < least:
-        return blocker(measured, "Free some space, or mount a larger file system at the pool's path.")
+        advice = "Free some space, or mount a larger file system at the pool's path."
+        return blocker("pool_space.too-little", measured, advice, **facts)
     if pool.free < full:
-        return warning(measured, "The thin disks may outgrow the file system: watch it, or make the disks smaller.")
-    return ok(measured)
+        advice = "The thin disks may outgrow the file system: watch it, or make the disks smaller."
+        return warning("pool_space.less-than-full", measured, advice, **facts)
+    return ok("pool_space.enough", measured, **facts)
 
 
 def _least_in_pool(needs: Needs) -> int:
@@ -164,15 +167,17 @@ def _least_in_pool(needs: Needs) -> int:
 def judge_installer_space(storage: Storage, needs: Needs) -> Finding:
     place = storage.installer
     if not needs.install:
-        return ok("no installation is configured")
+        return ok("installer_space.no-installation", "no installation is configured")
     free = place.free + place.used
     measured = f"{gib(free)} free for {INSTALLER_IMAGES} in {place.directory}"
     advice = f"The installer stores its bootstrap VM there only: mount or free {gib(INSTALLER_FULL)}."
+    facts = {"directory": place.directory, "free_bytes": free, "full_bytes": INSTALLER_FULL}
     if free < INSTALLER_LEAST:
-        return blocker(measured, advice)
+        return blocker("installer_space.too-little", measured, advice, **facts)
     if free < INSTALLER_FULL:
-        return warning(measured, advice)
-    return ok(measured + (", the pool's file system" if storage.shared else ""))
+        return warning("installer_space.less-than-full", measured, advice, **facts)
+    shared = ", the pool's file system" if storage.shared else ""
+    return ok("installer_space.enough", f"{measured}{shared}", **facts)
 
 
 @dataclass(frozen=True)
@@ -207,10 +212,13 @@ def _synced_writes(descriptor: int) -> list[float]:
 
 def judge_sync_latency(latency: SyncLatency, _needs: Needs) -> Finding:
     measured = f"p99 {latency.p99:.2f} ms over {len(latency.milliseconds)} synced writes in {latency.directory}"
+    facts = {"directory": latency.directory, "p99_ms": round(latency.p99, 2)}
     if latency.p99 > ETCD_P99_MS:
         return warning(
+            "fsync.slow",
             measured,
             f"etcd needs less than {ETCD_P99_MS:g} ms: put the pool on an SSD, keep other writers off that disk, "
             "or set etcd's slow-disk profile.",
+            **facts,
         )
-    return ok(measured)
+    return ok("fsync.fast", measured, **facts)

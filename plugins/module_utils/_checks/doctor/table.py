@@ -4,25 +4,25 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import BLOCKER, OK, WARNING, Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import BLOCKER, OK, WARNING, Finding
 
 WIDTH = 110
 SHOWN = {OK: "ok", WARNING: "warning", BLOCKER: "BLOCKER"}
 
 
-def table(findings: Mapping[str, Finding]) -> list[str]:
+def table(findings: Sequence[Finding]) -> list[str]:
     """Lines of text: what was measured beside each check, and what to do below it."""
-    name_width = max(map(len, findings))
-    lines = [line for name, finding in findings.items() for line in _row(name, finding, name_width)]
-    return [*lines, _summary([finding.status for finding in findings.values()])]
+    width = max(len(finding.subject) for finding in findings)
+    lines = [line for finding in findings for line in _row(finding, width)]
+    return [*lines, _summary([finding.severity for finding in findings])]
 
 
-def _row(name: str, finding: Finding, name_width: int) -> list[str]:
-    start = f"{SHOWN[finding.status]:<8} {name:<{name_width}}  "
+def _row(finding: Finding, width: int) -> list[str]:
+    start = f"{SHOWN[finding.severity]:<8} {finding.subject:<{width}}  "
     indent = " " * len(start)
-    return [*_wrapped(finding.measured, start, indent), *_wrapped(finding.advice, f"{indent}-> ", f"{indent}   ")]
+    return [*_wrapped(finding.message, start, indent), *_wrapped(finding.advice, f"{indent}-> ", f"{indent}   ")]
 
 
 def _wrapped(text: str, first: str, rest: str) -> list[str]:

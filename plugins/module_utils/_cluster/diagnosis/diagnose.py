@@ -3,16 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what is seen on the host to what is wrong, and what to do. Pure.
 
-Each judge looks at one subject and says sentences about it, or nothing.
+Each judge looks at one subject and gives the facts of what it finds; `explanations` says what that means.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import of_nodes as diagnosis_of_nodes
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Case, Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.messages import of_console
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.case import Case
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.causes import of_console
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 
@@ -21,11 +22,10 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 HOST, API, BOOTSTRAP, NAMES, CLUSTER = "host", "API", "bootstrap", "names", "operators"
-NETWORK = "playbooks/network.yml repairs it."
-START_OVER = "With ipi_install_restart=true all is removed and it starts over."
 NEEDS_BOOTSTRAP = (Stage.API, Stage.BOOTSTRAP, Stage.CONTROL_PLANE, Stage.ETCD)
 NEEDS_API = (Stage.API, Stage.BOOTSTRAP, Stage.ETCD, Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
 MUCH_LOAD = 3.0
@@ -52,25 +52,22 @@ def overload(case: Case) -> Iterator[Finding]:
     host = case.evidence.host
     if not case.late:
         return
-    waits = [part for part, share in host.pressure.items() if share > MUCH_PRESSURE[part]]
-    signs = []
+    signs: dict[str, Any] = {}
+    waiting = [part for part, share in host.pressure.items() if share > MUCH_PRESSURE[part]]
     if host.load > MUCH_LOAD * host.cores:
-        signs.append(f"load {host.load:.1f} on {host.cores} processors")
+        signs.update(load=host.load, cores=host.cores)
     if host.memory_available < LITTLE_MEMORY:
-        signs.append(f"{host.memory_available:.0%} of its memory left")
-    if waits:
-        signs.append(f"programs wait for {' and '.join(waits)}")
+        signs.update(memory_available=host.memory_available)
+    if waiting:
+        signs.update(waiting=waiting)
     if signs:
-        advice = "End what else runs there, or give the lab fewer or smaller nodes."
-        words = f"It is overloaded: {', '.join(signs)}. Everything takes longer, and nodes may hang. {advice}"
-        yield Finding(HOST, words, "overload")
+        yield found("host.overloaded", HOST, **signs)
 
 
 def filters(case: Case) -> Iterator[Finding]:
     for rule, port in _filtering(case):
-        known = {DHCP_PORT: "the DHCP server", API_PORT: "the API", **dict.fromkeys(IMAGE_PORTS, "images")}
-        what = known.get(port, "the BMCs")
-        yield Finding(HOST, f"The packet filter keeps from {what} on port {port}: {rule}. Remove that rule.")
+        known = {DHCP_PORT: "dhcp", API_PORT: "api", **dict.fromkeys(IMAGE_PORTS, "images")}
+        yield found("host.filtered", HOST, rule=str(rule), port=port, serves=known.get(port, "bmcs"))
 
 
 def _filtering(case: Case) -> Iterator[tuple[Rule, int]]:
@@ -78,7 +75,7 @@ def _filtering(case: Case) -> Iterator[tuple[Rule, int]]:
     wanted = [*IMAGE_PORTS, *sorted(diagnosis_of_nodes.bmc_ports(case))]
     if _lacks_address(case):
         wanted.append(DHCP_PORT)
-    if any(trouble and not _is_refused(trouble) for trouble in case.evidence.host.api.values()):
+    if any(error and not _is_refused(case, vip) for vip, error in case.evidence.host.api.items()):
         wanted.append(API_PORT)
     for rule in case.evidence.rules:
         port = next((port for port in wanted if rule.is_about(port)), None)
@@ -92,17 +89,14 @@ def _filtered(case: Case, port: int) -> bool:
 
 def libvirt(case: Case) -> Iterator[Finding]:
     if case.evidence.libvirt_trouble:
-        said = case.evidence.libvirt_trouble.rstrip(".")
-        yield Finding(HOST, f"libvirt does not answer: {said}; see `systemctl status libvirtd`, or virtqemud.")
+        yield found("host.libvirt-silent", HOST, error=case.evidence.libvirt_trouble.rstrip("."))
 
 
 def names(case: Case) -> Iterator[Finding]:
     host = case.evidence.host
     missing = [vip for vip in host.api if vip not in host.api_addresses]
-    if not host.api_name or not missing:
-        return
-    told = f"is {', '.join(host.api_addresses)}" if host.api_addresses else "is not known"
-    yield Finding(NAMES, f"To the host's resolver, {host.api_name} {told}; it must be {', '.join(host.api)}. {NETWORK}")
+    if host.api_name and missing:
+        yield found("names.wrong", NAMES, name=host.api_name, addresses=[*host.api_addresses], wanted=[*host.api])
 
 
 def bootstrap(case: Case) -> Iterator[Finding]:
@@ -110,18 +104,14 @@ def bootstrap(case: Case) -> Iterator[Finding]:
     if stage not in NEEDS_BOOTSTRAP or case.evidence.libvirt_trouble or case.story.bootstrap_destroyed:
         return
     if not seen.name:
-        yield Finding(BOOTSTRAP, f"Its VM is gone, and the installation needs it yet. {START_OVER}")
+        yield found("bootstrap.gone", BOOTSTRAP)
     elif seen.no_room:
-        yield Finding(BOOTSTRAP, f"{seen.name} is paused, as its disk cannot be written: make room on the host (`df`).")
+        yield found("bootstrap.disk-full", BOOTSTRAP, name=seen.name)
     elif seen.state != "running":
-        yield Finding(
-            BOOTSTRAP, f"{seen.name} is {seen.state}: `virsh start {seen.name}`, or see why in its qemu's log."
-        )
+        yield found("bootstrap.not-running", BOOTSTRAP, name=seen.name, state=seen.state)
     elif _lacks_address(case):
-        macs = ", ".join(seen.macs)
-        repair = "" if _filtered(case, DHCP_PORT) else f" {NETWORK}"
-        advice = f"The lab's DHCP server has given it none, and the host does not see it.{repair}"
-        yield Finding(BOOTSTRAP, f"{seen.name}, MAC address {macs}, has no address. {advice}")
+        is_filtered = _filtered(case, DHCP_PORT)
+        yield found("bootstrap.no-address", BOOTSTRAP, name=seen.name, macs=[*seen.macs], is_filtered=is_filtered)
     yield from _bootstrap_console(case)
 
 
@@ -136,10 +126,9 @@ def _bootstrap_console(case: Case) -> Iterator[Finding]:
     cause = of_console(seen.console)
     quiet = (seen.quiet_for or 0) > QUIET_SECONDS
     if cause:
-        yield Finding(BOOTSTRAP, f"{cause} Its console ends with: {seen.console}")
+        yield found(cause.code, BOOTSTRAP, console=seen.console)
     elif seen.state == "running" and quiet and case.story.stage is Stage.API:
-        words = f"Its console is silent for {usual.words(seen.quiet_for or 0)}"
-        yield Finding(BOOTSTRAP, f"{words}{f', since: {seen.console}' if seen.console else ''}", "silent")
+        yield found("bootstrap.silent", BOOTSTRAP, seconds=seen.quiet_for, console=seen.console)
 
 
 def api(case: Case) -> Iterator[Finding]:
@@ -147,23 +136,20 @@ def api(case: Case) -> Iterator[Finding]:
         return
     taken, said = _taken(case), case.story.api_trouble
     for vip, mac in taken.items():
-        words = f"{vip} is held by {mac}, which is no machine of this lab: take that address away from it"
-        yield Finding(API, f"{words}, or choose another one in lab_spec.")
-    for vip, trouble in case.evidence.host.api.items():
-        if trouble and vip not in taken and not _has_known_cause(case, trouble):
-            yield Finding(API, f"{vip} does not answer on port 6443: {trouble}. {_api_advice(case, vip, trouble)}")
+        yield found("api.held-by-stranger", API, vip=vip, mac=mac)
+    for vip, error in case.evidence.host.api.items():
+        if error and vip not in taken and not _has_known_cause(case, vip):
+            yield _without_api(case, vip, error)
     if "x509" in said and not case.story.api_up:
-        at = ", ".join(case.evidence.host.api)
-        advice = f"End what listens at {at}, another cluster say, or set the clocks right if they differ."
-        yield Finding(API, f"Not this cluster answers there: {said.rstrip('.')}. {advice}")
+        yield found("api.other-cluster", API, vips=[*case.evidence.host.api], error=said.rstrip("."))
 
 
-def _has_known_cause(case: Case, trouble: str) -> bool:
+def _has_known_cause(case: Case, vip: str) -> bool:
     """What is said of the bootstrap VM, or of the packet filter, says it all."""
     seen, stage = case.evidence.bootstrap, case.story.stage
     needs_bootstrap = stage in NEEDS_BOOTSTRAP and not case.story.bootstrap_destroyed
     is_down = needs_bootstrap and not case.evidence.libvirt_trouble and seen.state != "running"
-    return is_down or _lacks_address(case) or (not _is_refused(trouble) and _filtered(case, API_PORT))
+    return is_down or _lacks_address(case) or (not _is_refused(case, vip) and _filtered(case, API_PORT))
 
 
 def _taken(case: Case) -> dict[str, str]:
@@ -173,23 +159,20 @@ def _taken(case: Case) -> dict[str, str]:
     return {vip: mac for vip, mac in case.evidence.host.api_macs.items() if is_known and mac not in own}
 
 
-def _is_refused(trouble: str) -> bool:
-    return "refused" in trouble.lower()
+def _is_refused(case: Case, vip: str) -> bool:
+    return vip in case.evidence.host.api_refused
 
 
-def _api_advice(case: Case, vip: str, trouble: str) -> str:
-    seen = case.evidence.bootstrap
+def _without_api(case: Case, vip: str, error: str) -> Finding:
     off = diagnosis_of_nodes.switched_off(case.story, case.evidence.nodes)
     if off:
-        return f"Control plane nodes hold the address by now: {off}"
+        return found("api.nodes-off", API, vip=vip, error=error, **diagnosis_of_nodes.names_of(off))
     if case.story.stage not in NEEDS_BOOTSTRAP:
-        return "Control plane nodes hold the address by now: see their consoles."
-    if not _is_refused(trouble) and vip in case.evidence.host.api_macs:
-        return "The address is held, but nothing comes back: see what filters packets, and the bootstrap VM's console."
-    if not _is_refused(trouble):
-        return "Nobody holds the address yet: the bootstrap VM takes it once it has pulled its first images."
-    at = f"`ssh core@{seen.address} journalctl -b -u release-image -u bootkube`" if seen.address else "its journal"
-    return f"The bootstrap VM is there, but has no API yet: {at} tells why, a pull secret or a way out most often."
+        return found("api.held-by-nodes", API, vip=vip, error=error)
+    if _is_refused(case, vip):
+        return found("api.not-up", API, vip=vip, error=error, address=case.evidence.bootstrap.address)
+    code = "api.nothing-comes-back" if vip in case.evidence.host.api_macs else "api.not-held"
+    return found(code, API, vip=vip, error=error)
 
 
 def operators(case: Case) -> Iterator[Finding]:
@@ -199,9 +182,9 @@ def operators(case: Case) -> Iterator[Finding]:
     waiting = case.story.operators.waiting or tuple(sorted(case.story.operators.unstable))
     listed = [name for name in waiting if name in told] or list(told)
     for name in listed[:MOST_OPERATORS]:
-        yield Finding(CLUSTER, f"{name}: {told[name]}" if told[name] else f"{name} is not available")
+        yield found("operators.not-ready", CLUSTER, name=name, message=told[name])
     for hindrance in case.story.operators.hindrances[:MOST_OPERATORS]:
-        yield Finding(CLUSTER, hindrance)
+        yield found("operators.hindered", CLUSTER, error=hindrance)
 
 
 BEFORE_THE_BOOTSTRAP_VM: tuple[Callable[[Case], Iterator[Finding]], ...] = (libvirt, overload)

@@ -40,6 +40,8 @@ class HostSeen:
     """Percent of the last minute in which something waited; of those kinds that the kernel tells."""
     api: Mapping[str, str] = field(default_factory=dict)
     """By virtual address, why the API is not reached there; empty when it is."""
+    api_refused: Sequence[str] = ()
+    """Virtual addresses at which there is somebody, but no API."""
     api_macs: Mapping[str, str] = field(default_factory=dict)
     """By virtual address, which of the host's neighbours holds it; of those that one holds."""
     api_name: str = ""
@@ -49,26 +51,31 @@ class HostSeen:
 
 def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
     name = f"api.{domain}" if domain else ""
-    api = {vip: trouble_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
+    errors = {vip: error_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
     macs = {ip: mac for mac, ip in neighbours()}
     return HostSeen(
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
         memory_available=_memory_available(),
         pressure={part: some for part in PARTS if (some := _pressure(part)) is not None},
-        api=api,
+        api={vip: _said(error) for vip, error in errors.items()},
+        api_refused=[vip for vip, error in errors.items() if isinstance(error, ConnectionRefusedError)],
         api_macs={vip: macs[vip] for vip in api_vips if vip in macs},
         api_name=name,
         api_addresses=_addresses(name) if name else (),
     )
 
 
-def trouble_at(address: str, port: int) -> str:
+def error_at(address: str, port: int) -> OSError | None:
     try:
         socket.create_connection((address, port), CONNECT_SECONDS).close()
     except OSError as error:
-        return error.strerror or str(error) or type(error).__name__
-    return ""
+        return error
+    return None
+
+
+def _said(error: OSError | None) -> str:
+    return (error.strerror or str(error) or type(error).__name__) if error else ""
 
 
 def neighbours() -> list[tuple[str, str]]:

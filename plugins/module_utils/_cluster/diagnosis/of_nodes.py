@@ -5,90 +5,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Case, Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.messages import (
-    BMC,
-    BMC_LOG,
-    PASSWORDS,
-    of_console,
-    of_metal,
-)
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import client
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.case import Case
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.causes import of_console, of_metal
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import CONTROL_PLANE, INSTALLER
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 WITH_AGENT = ("inspecting", "preparing", "provisioning")
 """States in which Ironic has started the node from its medium."""
 MADE = ("provisioned", "externally provisioned")
-REFUSED = ("401", "429")
-"""The latter where it was refused too often."""
-NODES = "playbooks/nodes.yml repairs it."
+BMCS = "BMC"
+FAILURES = {client.LOGIN_REFUSED: "bmc.password", client.TIMEOUT: "bmc.timeout"}
 
 
-def switched_off(story: Story, nodes: Iterable[Node]) -> str:
-    """Which control plane nodes are, and what to do. Until bootstrapping is over they are switched all the time."""
+def switched_off(story: Story, nodes: Iterable[Node]) -> list[Node]:
+    """Which control plane nodes are. Until bootstrapping is over they are switched all the time."""
     off = [node for node in nodes if node.is_off and node.name in story.control_plane]
     if not off or not (story.bootstrap_complete or story.bootstrap_destroyed):
-        return ""
-    names, commands = ", ".join(node.name for node in off), "; ".join(f"virsh start {node.vm_name}" for node in off)
-    verb, them, their = ("is", "it", "its BMC") if len(off) == 1 else ("are", "them", "their BMCs")
-    why = f"the cluster cannot come up without {them}"
-    return f"{names} {verb} switched off, and {why}: switch {them} on with `{commands}` on the host, or by {their}."
+        return []
+    return off
+
+
+def names_of(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    return {"nodes": [node.name for node in nodes], "vms": [node.vm_name for node in nodes]}
 
 
 def power(case: Case) -> Iterator[Finding]:
     """What is said of an API that does not answer says it, too."""
-    said = switched_off(case.story, case.evidence.nodes)
-    if said and not any(case.evidence.host.api.values()):
-        yield Finding(CONTROL_PLANE, said)
+    off = switched_off(case.story, case.evidence.nodes)
+    if off and not any(case.evidence.host.api.values()):
+        yield of_switched_off(off)
+
+
+def of_switched_off(off: Iterable[Node]) -> Finding:
+    return found("nodes.off", CONTROL_PLANE, **names_of(off))
 
 
 def service(case: Case) -> Iterator[Finding]:
     if case.evidence.bmc_trouble:
-        yield Finding("BMC", case.evidence.bmc_trouble)
-    troubles = _bmc_troubles(case)
-    found = {name: _of_service(trouble) for name, trouble in troubles.items()}
-    alike = set(found.values())
-    if len(troubles) == len(case.evidence.nodes) > 1 and len(alike) == 1:
-        yield Finding("BMC", f"Those of all nodes: {alike.pop()}")
-        return
-    for name, said in found.items():
-        yield Finding(name, f"Its BMC: {said}")
+        yield found("bmc.not-known", BMCS, error=case.evidence.bmc_trouble)
+    silent = _silent_bmcs(case)
+    by_cause: dict[tuple[str, str], list[str]] = {}
+    for name, bmc in silent.items():
+        code = FAILURES.get(str(bmc.get("failure")), "bmc.no-answer")
+        # What a refusal says of itself, such as for how long, makes it no other.
+        error = "" if code == FAILURES[client.LOGIN_REFUSED] else str(bmc["trouble"]).rstrip(".")
+        by_cause.setdefault((code, error), []).append(name)
+    for (code, error), names in by_cause.items():
+        if len(names) == len(case.evidence.nodes) > 1:
+            yield found(code, BMCS, nodes=names, error=error)
+        else:
+            yield from (found(code, name, nodes=[name], error=error) for name in names)
 
 
-def _of_service(trouble: str) -> str:
-    if trouble.startswith(REFUSED):
-        return f"The host's own password is refused, that of `operator`. {PASSWORDS}"
-    filtered = f"Packets are filtered, or the service hangs. {BMC_LOG}"
-    said = f"No answer, on the host itself neither: {trouble.rstrip('.')}."
-    return f"{said} {filtered if 'timed out' in trouble else BMC}"
-
-
-def _bmc_troubles(case: Case) -> dict[str, str]:
-    told = {node.name: (case.evidence.bmcs.get(node.vm_name) or {}).get("trouble") for node in case.evidence.nodes}
-    return {name: trouble for name, trouble in told.items() if trouble}
+def _silent_bmcs(case: Case) -> dict[str, Mapping[str, Any]]:
+    """By node, what is said of BMCs that do not answer as they should."""
+    known = {node.name: case.evidence.bmcs.get(node.vm_name) or {} for node in case.evidence.nodes}
+    return {name: bmc for name, bmc in known.items() if bmc.get("trouble")}
 
 
 def metal(case: Case) -> Iterator[Finding]:
     """What is said of several for the same cause is said once. Where no BMC answers, others can only say so, too."""
     by_cause: dict[str, list[str]] = {}
     errors = metal_errors(case)
-    for name, said in errors.items():
-        by_cause.setdefault(of_metal(said) or said, []).append(name)
-    silent = _bmc_troubles(case)
+    causes = {name: of_metal(error) for name, error in errors.items()}
+    for name, error in errors.items():
+        cause = causes[name]
+        by_cause.setdefault(cause.code if cause else error, []).append(name)
+    silent = _silent_bmcs(case)
     for names in by_cause.values():
         first, *others = [name for name in names if name not in silent] or [""]
         if first:
-            said, also = errors[first], f" So it is with {', '.join(others)}." if others else ""
-            yield Finding(first, f"{said.rstrip('.')}. {of_metal(said)}".strip() + also)
+            cause = causes[first]
+            yield found(cause.code if cause else "metal.other", first, error=errors[first].rstrip("."), also=others)
 
 
 def metal_errors(case: Case) -> dict[str, str]:
@@ -104,7 +104,7 @@ def metal_errors(case: Case) -> dict[str, str]:
 
 def bmc_ports(case: Case) -> set[int]:
     """Those of the BMCs, if anything is amiss with any."""
-    if not (_bmc_troubles(case) or metal_errors(case)):
+    if not (_silent_bmcs(case) or metal_errors(case)):
         return set()
     addresses = (str(bmc.get("address", "")) for bmc in case.evidence.bmcs.values())
     return {port for address in addresses if (port := urlsplit(address).port)}
@@ -130,15 +130,13 @@ def _machine(case: Case, node: Node, state: str, *, known: bool) -> Iterator[Fin
     """Known: metal3 has said why, and the rest follows from that."""
     console = case.evidence.consoles.get(node.name, "")
     if node.state == "missing":
-        yield Finding(node.name, f"Its VM {node.vm_name} is not there. {NODES}")
+        yield found("node.no-vm", node.name, vm=node.vm_name)
     elif node.state != "running" and state in WITH_AGENT and not known:
-        yield Finding(
-            node.name, f"It is {node.state}, while Ironic has it {state}: its BMC was not told, or did not act."
-        )
+        yield found("node.not-on", node.name, state=node.state, wanted=state)
     elif node.state == "running" and state == "inspecting" and node.by_medium and not (node.medium or known):
-        yield Finding(node.name, f"Its drive is empty, so Ironic's agent, which is to inspect it, cannot start. {BMC}")
+        yield found("node.empty-drive", node.name)
     cause = of_console(console)
     if cause:
-        yield Finding(node.name, f"{cause} Its console ends with: {console}")
+        yield found(cause.code, node.name, console=console)
     elif console and node.name in case.suspects:
-        yield Finding(node.name, f"Its console ends with: {console}")
+        yield found("node.console", node.name, console=console)

@@ -9,6 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import key_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.finding import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 INSTALLER, OPERATORS, CONTROL_PLANE = "installer", "operators", "control plane"
 STEP = 5 * usual.MINUTE
@@ -88,11 +89,11 @@ class Teller:
             self.troubles.append(said)
             self.tell(who, what, trouble=True, since=since)
 
-    def tell_off(self, what: str) -> None:
-        """Which control plane nodes are switched off, in words; empty: none is any more."""
-        if what:
-            self.tell_trouble(CONTROL_PLANE, what)
-            self.tell(CONTROL_PLANE, what, trouble=True)  # also if it was so before, and overcome
+    def tell_off(self, finding: Finding | None) -> None:
+        """Which control plane nodes are switched off; None: none is any more."""
+        if finding:
+            self.tell_trouble(finding.subject, finding.text)
+            self.tell(finding.subject, finding.text, trouble=True)  # also if it was so before, and overcome
         elif CONTROL_PLANE in self._told:
             self.tell(CONTROL_PLANE, ON_AGAIN)
 
@@ -106,9 +107,9 @@ class Teller:
     def tell_findings(self, findings: Iterable[Finding]) -> None:
         """Those that have not been told since anything went on."""
         for finding in findings:
-            if finding.key not in self._found:
-                self._found.add(finding.key)
-                self.tell(finding.who, finding.text, trouble=True)
+            if key_of(finding) not in self._found:
+                self._found.add(key_of(finding))
+                self.tell(finding.subject, finding.text, trouble=True)
 
     def tell_relief(self) -> None:
         """Nodes, and the installer, have states that say it. What is off is off until it is on."""

@@ -67,6 +67,7 @@ class Reading:
             "errors": story.errors,
             "troubles": [],
             "diagnosis": [],
+            "findings": [],
             "power_cycled": [],
             "console_url": story.console_url,
             "api_url": story.api_url,

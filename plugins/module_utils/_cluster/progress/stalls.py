@@ -5,36 +5,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
-STAGE, HOST, ERROR, HANGS = "stage", "host", "error", "hangs"
-
-
-@dataclass(frozen=True)
-class Suspicion:
-    who: str
-    kind: str
-    words: str
-    since: float
-    """Which standstill it is: another one of the same subject is another suspicion."""
+STANDS_STILL, SLOW, ERROR, HANGS = "installer.stands-still", "node.slow", "node.error", "node.hangs"
 
 
-def suspicions(story: Story, nodes: Iterable[Node], now: float, patience: float = 1.0) -> list[Suspicion]:
+def findings(story: Story, nodes: Iterable[Node], now: float, patience: float = 1.0) -> list[Finding]:
+    """Since when it stands still is which standstill it is: another one of the same subject is another finding."""
     return [
         *_stage(story, now, patience),
         *_hosts(story, now, patience),
-        *(found for node in nodes for found in _silent(node, now, patience)),
+        *(each for node in nodes for each in _silent(node, now, patience)),
     ]
 
 
@@ -44,32 +37,29 @@ def is_late(story: Story, patience: float = 1.0) -> bool:
     return usually is not None and story.last - story.since > usually.seconds * patience
 
 
-def _stage(story: Story, now: float, patience: float) -> Iterator[Suspicion]:
+def _stage(story: Story, now: float, patience: float) -> Iterator[Finding]:
     if story.stage is None or story.stage is Stage.COMPLETE:
         return
     still = now - max(story.since, story.changed)
     if still > usual.STAGES[story.stage].limit * patience:
-        words = f"{DOING[story.stage]}, and nothing has changed for {usual.words(still)}"
-        yield Suspicion(INSTALLER, STAGE, words, max(story.since, story.changed))
+        since = max(story.since, story.changed)
+        yield found(STANDS_STILL, INSTALLER, stage=story.stage.value, seconds=still, since=since)
 
 
-def _hosts(story: Story, now: float, patience: float) -> Iterator[Suspicion]:
+def _hosts(story: Story, now: float, patience: float) -> Iterator[Finding]:
     """Only then does the log tell their states."""
     if story.stage is not Stage.CONTROL_PLANE:
         return
     for name, host in story.hosts.items():
         still, limit = now - host.since, usual.HOSTS.get(host.state)
         if limit is not None and still > limit * patience and not host.trouble:
-            yield Suspicion(name, HOST, f"is {host.state} for {usual.words(still)}", host.since)
+            yield found(SLOW, name, state=host.state, seconds=still, since=host.since)
         ailing = now - host.troubled_since
         if host.trouble and ailing > usual.TROUBLE * patience:
-            yield Suspicion(
-                name, ERROR, f"is in trouble for {usual.words(ailing)}: {host.trouble}", host.troubled_since
-            )
+            yield found(ERROR, name, error=host.trouble, seconds=ailing, since=host.troubled_since)
 
 
-def _silent(node: Node, now: float, patience: float) -> Iterator[Suspicion]:
+def _silent(node: Node, now: float, patience: float) -> Iterator[Finding]:
     since = node.on_since
     if since is not None and node.is_silent and now - since > usual.SILENCE * patience:
-        words = f"is on for {usual.words(now - since)} and has said nothing, neither on its console nor in the network"
-        yield Suspicion(node.name, HANGS, words, since)
+        yield found(HANGS, node.name, seconds=now - since, since=since)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 PAUSE = 1.0
 LOOK_AT_NODES = 15.0
@@ -45,7 +46,7 @@ class Watch:
     def __post_init__(self) -> None:
         self._reading = Reading(self.installation)
         self.story = self._reading.story
-        self.diagnosis: list[str] = []
+        self.findings: list[Finding] = []
         self._asked: dict[tuple[str, str, float], float] = {}
         self._looked_at_nodes = 0.0
         self._nodes: list[Any] = []
@@ -81,36 +82,36 @@ class Watch:
         now = time.time()
         if now - self._looked_at_nodes > LOOK_AT_NODES * self._haste:
             self._look_at_nodes(now)
-        found = stalls.suspicions(self.story, self._nodes, now, self.patience)
-        new = [each for each in found if self._is_to_be_asked((each.who, each.kind, each.since), now)]
-        for suspicion in new:
-            self._teller.tell_trouble(suspicion.who, suspicion.words)
-            if suspicion.kind == stalls.HANGS:
-                self._power_cycle(suspicion.who, seen)
+        found = stalls.findings(self.story, self._nodes, now, self.patience)
+        new = [each for each in found if self._is_to_be_asked((each.subject, each.code, each.facts["since"]), now)]
+        for finding in new:
+            self._teller.tell_trouble(finding.subject, finding.text)
+            if finding.code == stalls.HANGS:
+                self._power_cycle(finding.subject, seen)
         if new:
-            self._diagnose({suspicion.who for suspicion in found}, late=True)
+            self._diagnose({finding.subject for finding in found}, late=True)
 
     def _look_at_nodes(self, now: float) -> None:
         self._looked_at_nodes, self._nodes = now, nodes_of(self.installation)
         if self._nodes:
-            self._teller.tell_off(diagnosis_of_nodes.switched_off(self.story, self._nodes))
+            off = diagnosis_of_nodes.switched_off(self.story, self._nodes)
+            self._teller.tell_off(diagnosis_of_nodes.of_switched_off(off) if off else None)
 
     def _forget_what_was_overcome(self) -> None:
-        if self.diagnosis and self.story.changed > self._diagnosed_at:
-            self.diagnosis = []
+        if self.findings and self.story.changed > self._diagnosed_at:
+            self.findings = []
             self._teller.tell_relief()
 
-    def _is_to_be_asked(self, suspicion: tuple[str, str, float], now: float) -> bool:
-        if now - self._asked.get(suspicion, 0.0) <= usual.ASK_AGAIN * self.patience:
+    def _is_to_be_asked(self, standstill: tuple[str, str, float], now: float) -> bool:
+        if now - self._asked.get(standstill, 0.0) <= usual.ASK_AGAIN * self.patience:
             return False
-        self._asked[suspicion] = now
+        self._asked[standstill] = now
         return True
 
     def _diagnose(self, suspects: Collection[str], *, late: bool) -> None:
         evidence, self._diagnosed_at = diagnosis_evidence.gather(self.installation), self.story.changed
-        found = diagnosis.findings(self.story, evidence, suspects, late=late)
-        self._teller.tell_findings(found)
-        self.diagnosis = [str(finding) for finding in found]
+        self.findings = diagnosis.findings(self.story, evidence, suspects, late=late)
+        self._teller.tell_findings(self.findings)
 
     def _power_cycle(self, name: str, seen: Run) -> None:
         record = power_cycle.Cycled(self.installation.place.directory / power_cycle.FILE, str(seen.started))
@@ -140,10 +141,10 @@ class Watch:
         return {
             **self._reading.result(seen),
             "troubles": self._teller.troubles,
-            "diagnosis": self.diagnosis,
+            "diagnosis": list(map(str, self.findings)),
+            "findings": [finding.to_dict() for finding in self.findings],
             "power_cycled": self.cycled,
         }
 
     def _suspects(self) -> set[str]:
-        found = stalls.suspicions(self.story, self._nodes, self.story.last, self.patience)
-        return {suspicion.who for suspicion in found}
+        return {finding.subject for finding in stalls.findings(self.story, self._nodes, self.story.last, self.patience)}

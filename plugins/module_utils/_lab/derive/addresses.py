@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Span, capacity, key_of, of_family
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.free_addresses import (
     FreeAddresses,
@@ -66,12 +66,12 @@ class FamilyPlan:
     nodes: dict[str, Address]
 
 
-def plan_family(spec: LabSpec, nodes: Sequence[Node], net: Network) -> FamilyPlan | Problem:
-    """A Problem when the network is too small."""
+def plan_family(spec: LabSpec, nodes: Sequence[Node], net: Network) -> FamilyPlan | Finding:
+    """A Finding when the network is too small."""
     try:
         return _planned(spec, nodes, net)
     except NoFreeAddressError as error:
-        return Problem("network.too-small", key_of(net), _advice(spec, nodes, net, str(error)))
+        return Finding("network.too-small", key_of(net), _advice(spec, nodes, net, str(error)))
 
 
 def layout_of(net: Network) -> Layout:

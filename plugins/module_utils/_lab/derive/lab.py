@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import of_family
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, Problems
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.addresses import FamilyPlan, plan_family
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import Node
@@ -76,7 +77,7 @@ def planned(parsed: ParsedLab, problems: Problems) -> Lab | None:
     """Assign all addresses, or report which network is too small."""
     spec = parsed.spec
     outcomes = [plan_family(spec, parsed.nodes, net) for net in declared.machine_networks(spec)]
-    problems.found.extend(outcome for outcome in outcomes if isinstance(outcome, Problem))
+    problems.found.extend(outcome for outcome in outcomes if isinstance(outcome, Finding))
     families = tuple(outcome for outcome in outcomes if isinstance(outcome, FamilyPlan))
     own = spec.provisioning_network
     return None if problems.found else Lab(parsed, families, plan_provisioning(own) if own else None)

@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import
     key_of,
     last_host,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
     already_used,
@@ -25,7 +26,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
     must_be,
     must_not_overlap,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
@@ -41,18 +41,18 @@ SERVICE_NETWORKS = ("172.30.0.0/16", "fd02::/112")
 OVN_NETWORKS = ("100.64.0.0/16", "100.88.0.0/16", "fd97::/64", "fd98::/64")
 
 
-def networks(lab: ParsedLab) -> Iterator[Problem]:
+def networks(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     for net in declared.machine_networks(spec):
         yield from against_cluster(spec, net, key_of(net))
 
 
-def against_cluster(spec: LabSpec, net: Network, path: str) -> Iterator[Problem]:
+def against_cluster(spec: LabSpec, net: Network, path: str) -> Iterator[Finding]:
     """The cluster could not reach a network that overlaps one of its own internal networks."""
     for owner, inner in _inner_networks(spec):
         if inner.version == net.version and inner.overlaps(net):
             text = must_not_overlap(f"{inner}, the cluster's {owner} network", net)
-            yield Problem("network.overlaps-cluster", path, text)
+            yield Finding("network.overlaps-cluster", path, text)
 
 
 def _inner_networks(spec: LabSpec) -> Iterator[tuple[str, Network]]:
@@ -76,56 +76,56 @@ def _network_or_none(value: Any) -> Network | None:
         return None
 
 
-def gateway(lab: ParsedLab) -> Iterator[Problem]:
+def gateway(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     for item in spec.machine_network.gateway or ():
         yield from _outside(spec, item, "machine_network.gateway")
 
 
-def claims(lab: ParsedLab) -> Iterator[Problem]:
+def claims(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     taken: dict[Address, declared.Claim] = {}
     gateways = [declared.gateway_of(spec, net) for net in declared.machine_networks(spec)]
     for claim in declared.claims(spec):
         yield from _outside(spec, claim.address, claim.path)
         if claim.address in gateways:
-            yield Problem("address.used", claim.path, already_used("the gateway", claim.address))
+            yield Finding("address.used", claim.path, already_used("the gateway", claim.address))
         for item in declared.ranges(spec):
             if item.span and claim.address in item.span:
                 yield in_range(claim.address, item.owner, item.span, claim.path)
         earlier = taken.setdefault(claim.address, claim)
         if earlier is not claim:
             owner = f"{earlier.owner} (lab_spec.{earlier.path})"
-            yield Problem("address.used", claim.path, already_used(owner, claim.address))
+            yield Finding("address.used", claim.path, already_used(owner, claim.address))
 
 
-def in_range(item: Address, owner: str, span: Span, path: str) -> Problem:
-    return Problem("address.in-range", path, must_be(f"outside {owner}, {span}", item))
+def in_range(item: Address, owner: str, span: Span, path: str) -> Finding:
+    return Finding("address.in-range", path, must_be(f"outside {owner}, {span}", item))
 
 
-def _outside(spec: LabSpec, item: Address, path: str) -> Iterator[Problem]:
+def _outside(spec: LabSpec, item: Address, path: str) -> Iterator[Finding]:
     net = next((net for net in declared.machine_networks(spec) if net.version == item.version), None)
     if net is None:
         family = family_name(item.version)
         text = f"the machine network has no {family}: leave it out or set lab_spec.{key_of(item)} {got(item)}"
-        yield Problem("address.family", path, text)
+        yield Finding("address.family", path, text)
     else:
         yield from outside(item, net, path, "the machine network")
 
 
-def outside(item: Address, net: Network, path: str, owner: str) -> Iterator[Problem]:
+def outside(item: Address, net: Network, path: str, owner: str) -> Iterator[Finding]:
     is_broadcast = item == net.broadcast_address and item.version == V4
     if item not in net or item == net.network_address or is_broadcast:
         text = must_be(f"an address of a host in {owner} {net}: {first_host(net)} to {last_host(net)}", item)
-        yield Problem("address.outside", path, text)
+        yield Finding("address.outside", path, text)
 
 
-def ranges(lab: ParsedLab) -> Iterator[Problem]:
+def ranges(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     seen: list[declared.DeclaredRange] = []
     for item in declared.ranges(spec):
         if item.span is None:
-            yield Problem("range.invalid", item.path, INVALID_RANGE)
+            yield Finding("range.invalid", item.path, INVALID_RANGE)
             continue
         yield from _outside(spec, item.span.start, f"{item.path}.start")
         yield from _outside(spec, item.span.end, f"{item.path}.end")
@@ -133,33 +133,33 @@ def ranges(lab: ParsedLab) -> Iterator[Problem]:
         for net in declared.machine_networks(spec):
             own = declared.gateway_of(spec, net)
             if own in item.span:
-                yield Problem("range.has-gateway", item.path, f"must not include the gateway {own} {got(item.span)}")
+                yield Finding("range.has-gateway", item.path, f"must not include the gateway {own} {got(item.span)}")
         for other in seen:
             if other.span and other.span.overlaps(item.span):
                 text = must_not_overlap(f"{other.owner}, {other.span}", item.span)
-                yield Problem("range.overlaps", item.path, text)
+                yield Finding("range.overlaps", item.path, text)
         seen.append(item)
 
 
-def sized(span: Span, path: str, smallest: int) -> Iterator[Problem]:
+def sized(span: Span, path: str, smallest: int) -> Iterator[Finding]:
     if not smallest <= span.size <= LARGEST_POOL:
-        yield Problem("range.size", path, f"must have {smallest} to {LARGEST_POOL} addresses {got(span.size)}")
+        yield Finding("range.size", path, f"must have {smallest} to {LARGEST_POOL} addresses {got(span.size)}")
 
 
-def vips(lab: ParsedLab) -> Iterator[Problem]:
+def vips(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.machine_network.vips
     primary = declared.machine_networks(spec)[0].version
     for name, item in (("api", own.api), ("ingress", own.ingress)):
         if item and item[0].version != primary:
             text = f"must have the {family_name(primary)} address first, as lab_spec.machine_network has {got(item[0])}"
-            yield Problem("vips.order", f"machine_network.vips.{name}", text)
+            yield Finding("vips.order", f"machine_network.vips.{name}", text)
     if own.api and own.ingress and len(own.api) != len(own.ingress):
         text = f"must have as many addresses as vips.api, {len(own.api)} {got(len(own.ingress))}"
-        yield Problem("vips.number", "machine_network.vips.ingress", text)
+        yield Finding("vips.number", "machine_network.vips.ingress", text)
 
 
-def bootstrap(lab: ParsedLab) -> Iterator[Problem]:
+def bootstrap(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.bootstrap
     allowed = {"pool": (), "reserved": ("ip", "mac"), "static": ("ip", "gateway", "dns")}[own.address]
@@ -167,24 +167,24 @@ def bootstrap(lab: ParsedLab) -> Iterator[Problem]:
         if getattr(own, name) is not None and name not in allowed:
             modes = "reserved" if name == "mac" else "static" if name != "ip" else "reserved or static"
             text = f"must be left out unless bootstrap.address is {modes} {got(own.address)}"
-            yield Problem("bootstrap.unused", f"bootstrap.{name}", text)
+            yield Finding("bootstrap.unused", f"bootstrap.{name}", text)
     if own.address == "static":
         yield from _static(spec)
 
 
-def _static(spec: LabSpec) -> Iterator[Problem]:
+def _static(spec: LabSpec) -> Iterator[Finding]:
     net = declared.machine_networks(spec)[0]
     values = (("ip", spec.bootstrap.ip or ()), ("gateway", (spec.bootstrap.gateway,)), ("dns", (spec.bootstrap.dns,)))
     for name, items in values:
         for item in items:
             if item is not None and item.version != net.version:
                 text = must_be(f"one {family_name(net.version)} address: the installer uses the primary family", item)
-                yield Problem("bootstrap.family", f"bootstrap.{name}", text)
+                yield Finding("bootstrap.family", f"bootstrap.{name}", text)
     if spec.bootstrap.gateway and spec.bootstrap.gateway.version == net.version:
         yield from outside(spec.bootstrap.gateway, net, "bootstrap.gateway", "the machine network")
 
 
-def prefixes(lab: ParsedLab) -> Iterator[Problem]:
+def prefixes(lab: ParsedLab) -> Iterator[Finding]:
     """With two prefixes of which one contains the other, dnsmasq may use either."""
     spec = lab.spec
     seen = [(MAC_PREFIX, "the bootstrap VM's own pool")] if _derives_bootstrap_pool(spec) else []
@@ -192,7 +192,7 @@ def prefixes(lab: ParsedLab) -> Iterator[Problem]:
         for prefix, owner in seen:
             if prefix.startswith(pool.mac_prefix) or pool.mac_prefix.startswith(prefix):
                 text = must_not_overlap(f"{prefix} of {owner}", pool.mac_prefix)
-                yield Problem("pools.prefix-overlaps", f"{pool.at}.mac_prefix", text)
+                yield Finding("pools.prefix-overlaps", f"{pool.at}.mac_prefix", text)
         seen.append((pool.mac_prefix, f"lab_spec.{pool.at}"))
 
 
@@ -201,7 +201,7 @@ def _derives_bootstrap_pool(spec: LabSpec) -> bool:
     return spec.bootstrap.address == "pool" and not served
 
 
-def shared_lan(lab: ParsedLab) -> Iterator[Problem]:
+def shared_lan(lab: ParsedLab) -> Iterator[Finding]:
     """Refuse whatever would answer other machines of the LAN."""
     own = lab.spec.machine_network
     if not own.shared_lan:
@@ -209,41 +209,41 @@ def shared_lan(lab: ParsedLab) -> Iterator[Problem]:
     on = "machine_network.shared_lan"
     if own.topology == "direct":
         text = must_be("false with topology: direct, whose bridge libvirt makes: use topology: veth", True)
-        yield Problem("shared-lan.direct", on, text)
+        yield Finding("shared-lan.direct", on, text)
     if own.dhcp_pool:
         text = "must be left out: it would serve any machine of the shared LAN"
-        yield Problem("shared-lan.dhcp-pool", "machine_network.dhcp_pool", text)
+        yield Finding("shared-lan.dhcp-pool", "machine_network.dhcp_pool", text)
     for pool in own.pools:
         text = f"must be left out: it would serve any machine of the shared LAN with a MAC of {pool.mac_prefix}"
-        yield Problem("shared-lan.pool", pool.at, text)
+        yield Finding("shared-lan.pool", pool.at, text)
     if lab.spec.bootstrap.address == "pool":
         right = f"reserved or static: a pool would serve any VM of the shared LAN with a MAC of {MAC_PREFIX}"
-        yield Problem("shared-lan.bootstrap-pool", "bootstrap.address", must_be(right, "pool"))
+        yield Finding("shared-lan.bootstrap-pool", "bootstrap.address", must_be(right, "pool"))
 
 
-def static_routes(lab: ParsedLab) -> Iterator[Problem]:
+def static_routes(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     net = declared.machine_networks(spec)[0]
     for pool in spec.machine_network.pools:
         for route in pool.static_routes:
             if net.version != V4 or route.to.version != V4 or route.via.version != V4:
                 text = f"must be an IPv4 route in an IPv4 network, or left out: DHCP has no other {got(route.to)}"
-                yield Problem("pools.route-family", route.at, text)
+                yield Finding("pools.route-family", route.at, text)
             else:
                 yield from outside(route.via, net, f"{route.at}.via", "the machine network")
 
 
-def time_servers(lab: ParsedLab) -> Iterator[Problem]:
+def time_servers(lab: ParsedLab) -> Iterator[Finding]:
     families = {net.version for net in declared.machine_networks(lab.spec)}
     for item in lab.spec.machine_network.ntp_servers:
         if item.version not in families:
             text = f"not reachable without {family_name(item.version)} in the machine network: leave it out {got(item)}"
-            yield Problem("network.ntp-family", "machine_network.ntp_servers", text)
+            yield Finding("network.ntp-family", "machine_network.ntp_servers", text)
 
 
-def mtu(lab: ParsedLab) -> Iterator[Problem]:
+def mtu(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     families = [net.version for net in declared.machine_networks(spec)]
     if V6 in families and spec.machine_network.mtu < SMALLEST_IPV6_MTU:
         text = must_be(f"{SMALLEST_IPV6_MTU} or more with IPv6", spec.machine_network.mtu)
-        yield Problem("network.mtu", "machine_network.mtu", text)
+        yield Finding("network.mtu", "machine_network.mtu", text)

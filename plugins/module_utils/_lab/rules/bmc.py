@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import HIGHEST_PORT
 
 
-def protocol(lab: ParsedLab) -> Iterator[Problem]:
+def protocol(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.bmc.protocol
     if own != "redfish-virtualmedia" and spec.provisioning_network is None:
         text = must_be("redfish-virtualmedia without lab_spec.provisioning_network, from which others boot nodes", own)
-        yield Problem("bmc.needs-provisioning-network", "bmc.protocol", text)
+        yield Finding("bmc.needs-provisioning-network", "bmc.protocol", text)
     if own != "ipmi":
         return
     if spec.bmc.tls:
-        yield Problem("bmc.ipmi-tls", "bmc.tls", must_be("false with ipmi, which has no TLS", True))
+        yield Finding("bmc.ipmi-tls", "bmc.tls", must_be("false with ipmi, which has no TLS", True))
     if spec.nodes.control_plane.fencing:
         text = must_be("false with ipmi, which cannot fence: use bmc.protocol: redfish", True)
-        yield Problem("bmc.ipmi-fencing", "nodes.control_plane.fencing", text)
+        yield Finding("bmc.ipmi-fencing", "nodes.control_plane.fencing", text)
     firmware = [("firmware", spec.firmware)]
     firmware += [
         (f"nodes.overrides.{name}.firmware", item.firmware or "") for name, item in spec.nodes.overrides.items()
@@ -33,10 +33,10 @@ def protocol(lab: ParsedLab) -> Iterator[Problem]:
     for path, value in firmware:
         if value == "uefi-secure":
             text = must_be("uefi or bios with ipmi: the installer refuses secure boot", value)
-            yield Problem("bmc.ipmi-secure-boot", path, text)
+            yield Finding("bmc.ipmi-secure-boot", path, text)
 
 
-def ports(lab: ParsedLab) -> Iterator[Problem]:
+def ports(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     if spec.bmc.protocol != "ipmi":
         return
@@ -45,7 +45,7 @@ def ports(lab: ParsedLab) -> Iterator[Problem]:
         path = f"{node.path}.bmc_port"
         if node.bmc_port > HIGHEST_PORT:
             text = must_be(f"so low that the port of {node.name} does not exceed {HIGHEST_PORT}", node.bmc_port)
-            yield Problem("bmc.port-too-high", "bmc.port", text)
+            yield Finding("bmc.port-too-high", "bmc.port", text)
         earlier = taken.setdefault(node.bmc_port, node.name)
         if earlier != node.name:
-            yield Problem("bmc.port-used", path, already_used(f"the node {earlier}", node.bmc_port))
+            yield Finding("bmc.port-used", path, already_used(f"the node {earlier}", node.bmc_port))

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, show_key
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, inside
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
 from ansible_collections.nometal.ipi.plugins.module_utils._core.secrecy import is_secret_key, is_secret_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import RELEASE_PATTERN, size, size_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
@@ -30,13 +31,13 @@ INDISPENSABLE = (("baremetal", (4, 11)), ("MachineAPI", (4, 14)), ("Ingress", (4
 """Capabilities that this installation requires, and the release since which they can be left out."""
 
 
-def releases(lab: ParsedLab) -> Iterator[Problem]:
+def releases(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = declared.release(spec)
     if own is None:
         return
     if own < OLDEST:
-        yield Problem("install.release-too-old", "install.version", must_be(f"{_text(OLDEST)} or later", _text(own)))
+        yield Finding("install.release-too-old", "install.version", must_be(f"{_text(OLDEST)} or later", _text(own)))
         return
     if spec.install and spec.install.distribution == "okd" and not spec.install.source:
         yield from _okd_channel(spec.install.version)
@@ -44,13 +45,13 @@ def releases(lab: ParsedLab) -> Iterator[Problem]:
         if own < since:
             needed = f"lab_spec.install.version must be {_text(since)} or later"
             text = f"{what} not available in release {_text(own)}: {needed}"
-            yield Problem("install.not-in-release", path, text)
+            yield Finding("install.not-in-release", path, text)
 
 
-def _okd_channel(version: str) -> Iterator[Problem]:
+def _okd_channel(version: str) -> Iterator[Finding]:
     if not re.fullmatch(RELEASE_PATTERN, version):
         right = "a release of OKD, such as 4.20.0-okd-scos.10: channels need an install.source that has them"
-        yield Problem("install.okd-channel", "install.version", must_be(right, version))
+        yield Finding("install.okd-channel", "install.version", must_be(right, version))
 
 
 def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
@@ -73,7 +74,7 @@ def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
         yield (4, 13), "install.cpu_partitioning", "CPU partitioning is"
 
 
-def capabilities(lab: ParsedLab) -> Iterator[Problem]:
+def capabilities(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own, release = spec.install.capabilities if spec.install else None, declared.release(spec)
     if own is None or release is None or release < FIRST_BASELINE:
@@ -81,51 +82,51 @@ def capabilities(lab: ParsedLab) -> Iterator[Problem]:
     named = re.fullmatch(r"v([0-9]+)\.([0-9]+)", own.baseline)
     if named and not FIRST_BASELINE <= (int(named[1]), int(named[2])) <= release:
         right = f"None, vCurrent, or v{_text(FIRST_BASELINE)} to v{_text(release)} for release {_text(release)}"
-        yield Problem("install.baseline", "install.capabilities.baseline", must_be(right, own.baseline))
+        yield Finding("install.baseline", "install.capabilities.baseline", must_be(right, own.baseline))
     lacking = [name for name, since in INDISPENSABLE if since <= release and name not in own.additional]
     if own.baseline == "None" and lacking:
         text = f"must include {', '.join(lacking)}, which the installation requires, or use another baseline than None"
-        yield Problem("install.capabilities-required", "install.capabilities.additional", text)
+        yield Finding("install.capabilities-required", "install.capabilities.additional", text)
 
 
-def proxy(lab: ParsedLab) -> Iterator[Problem]:
+def proxy(lab: ParsedLab) -> Iterator[Finding]:
     own = lab.spec.install and lab.spec.install.proxy
     if own and not (own.http or own.https):
-        yield Problem("install.no-proxy", "install.proxy", "must have http, https or both")
+        yield Finding("install.no-proxy", "install.proxy", "must have http, https or both")
 
 
-def fencing(lab: ParsedLab) -> Iterator[Problem]:
+def fencing(lab: ParsedLab) -> Iterator[Finding]:
     """The nodes' fence agents need TLS; the rehearsal has none."""
     spec = lab.spec
     if spec.install and spec.nodes.control_plane.fencing and spec.bmc.tls is False:
-        yield Problem("install.fencing-needs-tls", "bmc.tls", must_be("true: nodes fence each other by TLS", False))
+        yield Finding("install.fencing-needs-tls", "bmc.tls", must_be("true: nodes fence each other by TLS", False))
 
 
-def sizes(lab: ParsedLab) -> Iterator[Problem]:
+def sizes(lab: ParsedLab) -> Iterator[Finding]:
     """Nodes as small as the rehearsal's would fail an hour into the installation."""
     spec = lab.spec
     if spec.install is None:
         return
     reported: set[str] = set()
     for node in lab.nodes:
-        for problem in _too_small(node):
-            if node.role != SPARE and problem.path not in reported:
-                reported.add(problem.path)
-                yield problem
+        for finding in _too_small(node):
+            if node.role != SPARE and finding.subject not in reported:
+                reported.add(finding.subject)
+                yield finding
 
 
-def _too_small(node: Node) -> Iterator[Problem]:
+def _too_small(node: Node) -> Iterator[Finding]:
     memory, disk = LEAST_MEMORY.get(node.role, LEAST_MEMORY_OF_OTHERS), max(disk.size for disk in node.disks)
     why = f"for OpenShift on {node.name}"
     if node.memory < size(memory):
-        yield Problem(
+        yield Finding(
             "install.memory", _key(node, "memory"), must_be(f"{memory} or more {why}", size_text(node.memory))
         )
     if node.vcpus < LEAST_VCPUS:
-        yield Problem("install.vcpus", _key(node, "vcpus"), must_be(f"{LEAST_VCPUS} or more {why}", node.vcpus))
+        yield Finding("install.vcpus", _key(node, "vcpus"), must_be(f"{LEAST_VCPUS} or more {why}", node.vcpus))
     if disk < size(LEAST_DISK):
         text = f"must have one of {LEAST_DISK} or more {why} {got(size_text(disk))}"
-        yield Problem("install.disk", _key(node, "disks"), text)
+        yield Finding("install.disk", _key(node, "disks"), text)
 
 
 def _key(node: Node, name: str) -> str:
@@ -134,7 +135,7 @@ def _key(node: Node, name: str) -> str:
     return f"{node.path}.{name}" if overridden else f"nodes.{group}.{name}"
 
 
-def secrets(lab: ParsedLab) -> Iterator[Problem]:
+def secrets(lab: ParsedLab) -> Iterator[Finding]:
     """The model may be pasted into a bug report, so it must not hold a secret."""
     spec = lab.spec
     if spec.install:
@@ -143,12 +144,12 @@ def secrets(lab: ParsedLab) -> Iterator[Problem]:
         yield from _secrets(override.network_config or {}, f"nodes.overrides.{name}.network_config")
 
 
-def _secrets(value: Any, path: str) -> Iterator[Problem]:
+def _secrets(value: Any, path: str) -> Iterator[Finding]:
     if isinstance(value, dict):
         for name, item in value.items():
             if is_secret_key(name):
                 text = "must not be in lab_spec, which holds no secrets: use a vaulted variable"
-                yield Problem("install.secret", inside(path, show_key(name)), text)
+                yield Finding("install.secret", inside(path, show_key(name)), text)
             else:
                 yield from _secrets(item, inside(path, show_key(name)))
     elif isinstance(value, (list, tuple)):
@@ -156,7 +157,7 @@ def _secrets(value: Any, path: str) -> Iterator[Problem]:
             yield from _secrets(item, f"{path}[{index}]")
     elif isinstance(value, str) and is_secret_text(value):
         text = "must not contain a secret (a key or a password), since lab_spec holds none: use a vaulted variable"
-        yield Problem("install.secret", path, text)
+        yield Finding("install.secret", path, text)
 
 
 def _text(release: tuple[int, int]) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, nearest
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, inside
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
@@ -19,26 +20,26 @@ LISTED = 6
 ROTATING_BUSES = ("scsi", "sata")
 
 
-def control_plane(lab: ParsedLab) -> Iterator[Problem]:
+def control_plane(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     count, arbiters = spec.nodes.control_plane.count, spec.nodes.arbiters.count
     if arbiters > 1:
-        yield Problem("nodes.arbiters", "nodes.arbiters.count", must_be("0 or 1", arbiters))
+        yield Finding("nodes.arbiters", "nodes.arbiters.count", must_be("0 or 1", arbiters))
     elif count < PAIR or (count == PAIR and not (arbiters or spec.nodes.control_plane.fencing)):
         right = "3 or more, or 2 with nodes.arbiters.count: 1 or nodes.control_plane.fencing: true"
-        yield Problem("nodes.control-plane-count", "nodes.control_plane.count", must_be(right, count))
+        yield Finding("nodes.control-plane-count", "nodes.control_plane.count", must_be(right, count))
     elif count > PAIR and arbiters:
         text = must_be(f"0 with {count} control plane nodes: an arbiter is for exactly 2", arbiters)
-        yield Problem("nodes.arbiter-unused", "nodes.arbiters.count", text)
+        yield Finding("nodes.arbiter-unused", "nodes.arbiters.count", text)
     elif count > PAIR and spec.nodes.control_plane.fencing:
         text = must_be(f"false with {count} control plane nodes: fencing is for exactly 2", True)
-        yield Problem("nodes.fencing-unused", "nodes.control_plane.fencing", text)
+        yield Finding("nodes.fencing-unused", "nodes.control_plane.fencing", text)
     elif arbiters and spec.nodes.control_plane.fencing:
         text = must_be("false with an arbiter: use one of the two", True)
-        yield Problem("nodes.fencing-and-arbiter", "nodes.control_plane.fencing", text)
+        yield Finding("nodes.fencing-and-arbiter", "nodes.control_plane.fencing", text)
 
 
-def overrides(lab: ParsedLab) -> Iterator[Problem]:
+def overrides(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     names = [node.name for node in lab.nodes]
     for name, override in spec.nodes.overrides.items():
@@ -46,44 +47,44 @@ def overrides(lab: ParsedLab) -> Iterator[Problem]:
         if name not in names:
             close = nearest(name, names)
             hint = f"did you mean {close}?" if close else f"its nodes are {_listed(names)}"
-            yield Problem("nodes.unknown", path, f"unknown node; {hint}")
+            yield Finding("nodes.unknown", path, f"unknown node; {hint}")
         if override.provisioning_mac and spec.provisioning_network is None:
             text = "must be left out without lab_spec.provisioning_network"
-            yield Problem("nodes.provisioning-mac-unused", f"{path}.provisioning_mac", text)
+            yield Finding("nodes.provisioning-mac-unused", f"{path}.provisioning_mac", text)
         if override.bmc_port and spec.bmc.protocol != "ipmi":
             text = "must be left out unless bmc.protocol is ipmi: with Redfish, all nodes share bmc.port"
-            yield Problem("nodes.bmc-port-unused", f"{path}.bmc_port", text)
+            yield Finding("nodes.bmc-port-unused", f"{path}.bmc_port", text)
 
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:LISTED]) + (" and so on" if len(names) > LISTED else "")
 
 
-def hypervisors(lab: ParsedLab) -> Iterator[Problem]:
+def hypervisors(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     for name in dict.fromkeys(spec.hypervisors):
         if spec.hypervisors.count(name) > 1:
-            yield Problem("hypervisors.twice", "hypervisors", f"must list each host once {got(name)}")
+            yield Finding("hypervisors.twice", "hypervisors", f"must list each host once {got(name)}")
     if lab.inventory and set(spec.hypervisors) != set(lab.inventory):
         right = f"left out, or the hosts of the inventory's group hypervisors, {', '.join(lab.inventory)}"
-        yield Problem("hypervisors.not-of-inventory", "hypervisors", must_be(right, ", ".join(spec.hypervisors)))
+        yield Finding("hypervisors.not-of-inventory", "hypervisors", must_be(right, ", ".join(spec.hypervisors)))
     for name, override in spec.nodes.overrides.items():
         if override.hypervisor and override.hypervisor not in spec.hypervisors:
             text = must_be(f"one of lab_spec.hypervisors, {', '.join(spec.hypervisors)}", override.hypervisor)
-            yield Problem("nodes.hypervisor", f"nodes.overrides.{name}.hypervisor", text)
+            yield Finding("nodes.hypervisor", f"nodes.overrides.{name}.hypervisor", text)
 
 
-def disks(lab: ParsedLab) -> Iterator[Problem]:
+def disks(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     described = [group.disks for _role, _key, group in groups(spec)]
     described += [override.disks or () for override in spec.nodes.overrides.values()]
     for disk in (disk for listed in described for disk in listed):
         if disk.rotational is not None and disk.bus not in ROTATING_BUSES:
             text = f"not available on the bus {disk.bus}: use bus: scsi or sata, or leave it out"
-            yield Problem("disks.rotational", f"{disk.at}.rotational", text)
+            yield Finding("disks.rotational", f"{disk.at}.rotational", text)
 
 
-def root_device_hints(lab: ParsedLab) -> Iterator[Problem]:
+def root_device_hints(lab: ParsedLab) -> Iterator[Finding]:
     for node in lab.nodes:
         if node.override.root_device_hints is None:
             continue
@@ -94,4 +95,4 @@ def root_device_hints(lab: ParsedLab) -> Iterator[Problem]:
             for number, disk in enumerate(node.disks)
         ]
         for name, text in hints.problems(given, declared):
-            yield Problem("disks.root-device-hints", inside(f"{node.path}.root_device_hints", name), text)
+            yield Finding("disks.root-device-hints", inside(f"{node.path}.root_device_hints", name), text)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_not_overlap
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.provisioning import plan_provisioning
@@ -25,7 +25,7 @@ ROOT = "provisioning_network"
 OWNER = "the provisioning network"
 
 
-def network(lab: ParsedLab) -> Iterator[Problem]:
+def network(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     if spec.provisioning_network is None:
         return
@@ -34,10 +34,10 @@ def network(lab: ParsedLab) -> Iterator[Problem]:
     for net in declared.machine_networks(spec):
         if net.version == own.version and net.overlaps(own):
             text = must_not_overlap(f"the machine network {net}", own)
-            yield Problem("provisioning.overlaps-machine-network", path, text)
+            yield Finding("provisioning.overlaps-machine-network", path, text)
 
 
-def addresses(lab: ParsedLab) -> Iterator[Problem]:
+def addresses(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     if spec.provisioning_network is None:
         return
@@ -47,12 +47,12 @@ def addresses(lab: ParsedLab) -> Iterator[Problem]:
         yield from outside(item, plan.network, f"{ROOT}.{name}", OWNER)
         earlier = taken.setdefault(item, name)
         if earlier != name:
-            yield Problem("provisioning.address-used", f"{ROOT}.{name}", already_used(earlier, item))
+            yield Finding("provisioning.address-used", f"{ROOT}.{name}", already_used(earlier, item))
         if plan.dhcp_range and item in plan.dhcp_range:
             yield in_range(item, "the DHCP range", plan.dhcp_range, f"{ROOT}.{name}")
 
 
-def dhcp_range(lab: ParsedLab) -> Iterator[Problem]:
+def dhcp_range(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.provisioning_network
     if own is None:
@@ -60,13 +60,13 @@ def dhcp_range(lab: ParsedLab) -> Iterator[Problem]:
     path, nodes = f"{ROOT}.dhcp_range", len(lab.nodes)
     if own.dhcp_range and own.mode == "unmanaged":
         text = "must be left out with mode: unmanaged, where OpenShift serves no DHCP"
-        yield Problem("provisioning.range-unused", path, text)
+        yield Finding("provisioning.range-unused", path, text)
         return
     plan = plan_provisioning(own)
     if own.mode == "managed" and plan.dhcp_range is None:
         too_small = f"no addresses left in {own.cidr}: use a larger lab_spec.{ROOT}.cidr"
         text = INVALID_RANGE if own.dhcp_range else too_small
-        yield Problem("provisioning.no-range", path, text)
+        yield Finding("provisioning.no-range", path, text)
     if plan.dhcp_range is None:
         return
     yield from sized(plan.dhcp_range, path, max(1, nodes))

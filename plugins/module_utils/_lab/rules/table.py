@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem, Problems
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import addresses as rules_addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import bmc as rules_bmc
@@ -21,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import uniq
 
 
 class Rule(NamedTuple):
-    check: Callable[[ParsedLab], Iterator[Problem]]
+    check: Callable[[ParsedLab], Iterator[Finding]]
     needs: tuple[str, ...] = ()
 
 

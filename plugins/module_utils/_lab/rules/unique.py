@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problem
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import RESERVED_NAMES
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
@@ -25,17 +25,17 @@ class Mark(NamedTuple):
     declared: bool = True
 
 
-def duplicates(what: str, marks: Iterable[Mark]) -> Iterator[Problem]:
+def duplicates(what: str, marks: Iterable[Mark]) -> Iterator[Finding]:
     """The error is that of the declared value, which can be changed."""
     taken: dict[str, Mark] = {}
     for mark in sorted(marks, key=lambda mark: mark.declared):
         earlier = taken.setdefault(mark.value, mark)
         if earlier is not mark:
             how = "" if mark.declared else "the derived value is "
-            yield Problem(f"unique.{what}", mark.path, how + already_used(earlier.owner, mark.value))
+            yield Finding(f"unique.{what}", mark.path, how + already_used(earlier.owner, mark.value))
 
 
-def host_names(lab: ParsedLab) -> Iterator[Problem]:
+def host_names(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     marks = [Mark(name, "", "the cluster itself", declared=False) for name in RESERVED_NAMES]
     marks += [Mark(node.name, "", f"the node {node.name}", declared=False) for node in lab.nodes]
@@ -44,7 +44,7 @@ def host_names(lab: ParsedLab) -> Iterator[Problem]:
     return duplicates("host-name", marks)
 
 
-def macs(lab: ParsedLab) -> Iterator[Problem]:
+def macs(lab: ParsedLab) -> Iterator[Finding]:
     return duplicates("mac", _macs(lab))
 
 
@@ -63,14 +63,14 @@ def _macs(lab: ParsedLab) -> Iterator[Mark]:
         yield Mark(mac, "bootstrap.mac", "the bootstrap VM", bool(spec.bootstrap.mac))
 
 
-def uuids(lab: ParsedLab) -> Iterator[Problem]:
+def uuids(lab: ParsedLab) -> Iterator[Finding]:
     return duplicates(
         "uuid",
         (Mark(node.uuid, f"{node.path}.uuid", f"the node {node.name}", bool(node.override.uuid)) for node in lab.nodes),
     )
 
 
-def serials(lab: ParsedLab) -> Iterator[Problem]:
+def serials(lab: ParsedLab) -> Iterator[Finding]:
     marks = (
         Mark(
             disk_serial(lab.identity, node, number),
@@ -84,7 +84,7 @@ def serials(lab: ParsedLab) -> Iterator[Problem]:
     return duplicates("serial", marks)
 
 
-def interfaces(lab: ParsedLab) -> Iterator[Problem]:
+def interfaces(lab: ParsedLab) -> Iterator[Finding]:
     return duplicates("interface", _interfaces(lab.spec, lab.identity))
 
 

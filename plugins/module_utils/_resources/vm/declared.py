@@ -199,7 +199,7 @@ def _about_its_host(item: Arguments) -> Wrong:
     if item["root_device_hints"]:
         problems = Problems.none()
         Section(RootDeviceHints).parse(item["root_device_hints"], "root_device_hints", problems)
-        yield from ((problem.path, problem.text) for problem in problems.found)
+        yield from ((finding.subject, finding.message) for finding in problems.found)
 
 
 def _unknown(at: str, key: str, known: Mapping[str, Check]) -> tuple[str, str]:
