@@ -15,11 +15,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc import conflicts 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.certificates import Certificate, Pair
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service, fingerprint, service_of
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal, secret_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, refusals_of
-from ansible_collections.nometal.ipi.plugins.module_utils._core.files import remove_empty
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import Access
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
-from ansible_collections.nometal.ipi.plugins.module_utils._core.secret_files import Access
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import KNOWN_OF_BMC
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.media_files import is_medium
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool import state as storage_pool
@@ -192,7 +191,7 @@ class EmulatorPort:
         if step.verb in POOL_VERBS and step.target == self._lab.pool.name and self._pool:
             self._pool.apply(step)
         elif step.verb in ("make", "protect"):
-            act = secret_files.make_directory if step.verb == "make" else secret_files.give
+            act = files.own_directory if step.verb == "make" else files.give
             act(Path(step.target), layout.access(self._lab)[Path(step.target)])
         elif step.verb == "write":
             {
@@ -234,22 +233,22 @@ class EmulatorPort:
 
     def _remove_directory(self) -> None:
         removal.remove_known(self._lab.directory, KNOWN_OF_BMC)
-        remove_empty(self._lab.home)
+        files.remove_empty(self._lab.home)
 
     def _write_pair(self, pair: Pair, key: Path, certificate: Path, access: Access) -> None:
         # The certificate last: when it is new, its key is there.
-        secret_files.write(key, pair.key, access)
-        secret_files.write(certificate, pair.certificate, Access("root", "root", 0o644))
+        files.write_whole(key, pair.key, access)
+        files.write_whole(certificate, pair.certificate, Access("root", "root", 0o644))
 
     def _write(self, path: Path, text: str, access: Access | None = None) -> None:
-        secret_files.write(path, text.encode(), access or layout.access(self._lab)[path])
+        files.write_whole(path, text, access or layout.access(self._lab)[path])
 
 
 def _access_there(lab: Lab) -> Iterator[tuple[str, str]]:
     for path in layout.access(lab):
-        access = secret_files.access_of(path)
+        access = files.access_of(path)
         if access is not None:
-            yield str(path), access
+            yield str(path), str(access)
 
 
 def _read_pair(key: Path, certificate: Path) -> Pair | None:

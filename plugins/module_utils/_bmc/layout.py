@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.secret_files import Access
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import Access
 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab

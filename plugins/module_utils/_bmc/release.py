@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.files import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ PACKAGE = "nometal_bmc"
 PREFIX = "release-"
 DIGITS = 12
 NAME = f"{PREFIX}{'[0-9a-f]' * DIGITS}*"
-KNOWN = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg", ".gitignore", "cache", "release.json")
+KNOWN = ("bin", "include", "lib", "lib64", "share", "pyvenv.cfg", ".gitignore", "cache", "release.json", ".*.new")
 """What there is in one: a virtual environment, and a record of it."""
 LAST_LINES = 15
 PYTHON_QUESTION = "import sys; print(sys.version_info >= (3, 9), flush=True); import venv, ensurepip"
@@ -100,7 +99,7 @@ class Release:
         self._install_package(recipe)
         borrowed = json.loads(_run([self.python, "-c", TRIAL, *map(_module, recipe.sources)]))
         record = {"digest": recipe.digest, "stamp": self._stamp(), "borrowed": borrowed}
-        self._record.write_text(json.dumps(record), encoding="utf-8")
+        files.write_whole(self._record, json.dumps(record), 0o644)
 
     def _install_requirements(self, recipe: Recipe) -> None:
         # All settings of the host's pip count, and its cache is to be nobody's afterwards.
@@ -114,9 +113,7 @@ class Release:
     def _install_package(self, recipe: Recipe) -> None:
         where = _run([self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
         package = Path(where.strip()) / PACKAGE
-        for name, text in recipe.sources.items():
-            files.make_directory((package / name).parent)
-            (package / name).write_text(text, encoding="utf-8")
+        files.write_tree(package, recipe.sources)
         _run([self.python, "-m", "compileall", "-q", str(package)])
 
     def _stamp(self) -> str:
@@ -169,7 +166,7 @@ def _run(
 ) -> str:
     try:
         done = subprocess.run(
-            command, check=True, capture_output=True, text=True, input=text, env=environment, umask=UMASK
+            command, check=True, capture_output=True, text=True, input=text, env=environment, umask=files.UMASK
         )
     except subprocess.CalledProcessError as error:
         said = "\n".join((error.stdout + error.stderr).strip().splitlines()[-LAST_LINES:])

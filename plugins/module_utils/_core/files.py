@@ -1,45 +1,91 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files and directories of ours on the host: with the mode that is asked for, whatever the umask is."""
+"""Files and directories of ours on the host: with the owner and mode that are asked for, whatever the umask is."""
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Union
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import names_its_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
-    from typing import TextIO
+    from typing import IO, TextIO
 
-FOR_ALL_TO_ENTER = 0o755
+FOR_ALL_TO_ENTER, FOR_ALL_TO_READ, OWNER_ALONE = 0o755, 0o644, 0o600
 MARK = "Made by nometal.ipi"
 UMASK = 0o022  # for programs that make files for others to read
 
 
+@dataclass(frozen=True)
+class Access:
+    owner: str
+    group: str
+    mode: int
+
+    def __str__(self) -> str:
+        return f"{self.owner}:{self.group} {self.mode:04o}"
+
+
+Wanted = Union[Access, int]
+"""A mode alone is for whoever runs this."""
+
+
 @names_its_path(lambda path, *_: path)
-def write_whole(path: Path, text: str, mode: int) -> None:
-    """Never half a file: it is made beside its place, where it also gets the label that SELinux gives files there."""
+def write_whole(path: Path, content: str | bytes, access: Wanted) -> None:
+    with whole(path, access) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole(path: Path, access: Wanted) -> Iterator[IO[bytes]]:
+    """Never half a file: it is made beside its place, where it also gets the label that SELinux gives files there.
+
+    Never for a moment readable by others than those who may.
+    """
     make_directory(path.parent)
     draft = draft_of(path)
     draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        os.fchown(file.fileno(), os.geteuid(), os.getegid())  # where the directory hands down a group of its own
-        os.fchmod(file.fileno(), mode)
-        file.flush()
-        os.fsync(file.fileno())  # or a power cut could leave the new name with nothing in it
-    draft.replace(path)
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE), "wb") as file:
+            yield file
+            user, group, mode = _numbers(access)
+            os.fchown(file.fileno(), user, group)  # also where the directory hands down a group of its own
+            os.fchmod(file.fileno(), mode)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut could leave the new name with nothing in it
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_tree(directory: Path, contents: Mapping[str, str | bytes]) -> None:
+    """For all to read. For what nobody reads before it is whole: a run that is killed leaves a part of it."""
+    for name, content in contents.items():
+        path = directory / name
+        make_directory(path.parent)
+        write_into(path, content)
+        path.chmod(FOR_ALL_TO_READ)
+
+
+def write_into(path: Path, content: str | bytes) -> None:
+    """In place: what is there keeps its owner, mode and label."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ALONE), "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def open_kept(path: Path, mode: int) -> TextIO:
     """For reading and appending: made if missing, and the same file for all who lock it."""
     with umask(0o777 & ~mode):
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, mode)
     os.fchmod(descriptor, mode)
     return os.fdopen(descriptor, "a+", encoding="utf-8")
 
@@ -51,6 +97,13 @@ def make_directory(path: Path, mode: int = FOR_ALL_TO_ENTER) -> None:
         # In one go: a run that is killed leaves no directory with another mode behind.
         with umask(0o777 & ~wanted), suppress(FileExistsError):  # another play has just made it
             missing.mkdir(wanted)
+
+
+def own_directory(path: Path, access: Wanted = FOR_ALL_TO_ENTER) -> None:
+    """One that nobody else has anything in: it gets owner and mode also when it is there."""
+    make_directory(path, access if isinstance(access, int) else 0o700)
+    if not has_access(path, access):
+        give(path, access)
 
 
 def replace_directory(new: Path, path: Path) -> None:
@@ -66,20 +119,28 @@ def replace_directory(new: Path, path: Path) -> None:
     new.rmdir()
 
 
-def own_directory(path: Path, mode: int = FOR_ALL_TO_ENTER) -> None:
-    """One that nobody else has anything in: it gets owner and mode also when it is there."""
-    make_directory(path, mode)
-    if access(path) != (os.geteuid(), mode):
-        os.chown(path, os.geteuid(), os.getegid())
-        path.chmod(mode)
+def give(path: Path, access: Wanted) -> None:
+    user, group, mode = _numbers(access)
+    path.chmod(mode & 0o700)
+    os.chown(path, user, group)
+    path.chmod(mode)
 
 
-def access(path: Path) -> tuple[int, int] | None:
-    """Owner and mode."""
+def access_of(path: Path) -> Access | None:
     with suppress(FileNotFoundError):
         status = path.stat()
-        return status.st_uid, status.st_mode & 0o7777
+        return Access(_user_name(status.st_uid), _group_name(status.st_gid), status.st_mode & 0o7777)
     return None
+
+
+def has_access(path: Path, access: Wanted) -> bool:
+    """Of a mode alone: whether it is so, and the file that of who runs this, whatever its group."""
+    if isinstance(access, Access):
+        return access_of(path) == access
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        return (status.st_uid, status.st_mode & 0o7777) == (os.geteuid(), access)
+    return False
 
 
 @contextmanager
@@ -117,3 +178,23 @@ def remove_empty(directory: Path) -> None:
 
 def draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
+
+
+def _numbers(access: Wanted) -> tuple[int, int, int]:
+    if isinstance(access, int):
+        return os.geteuid(), os.getegid(), access
+    return pwd.getpwnam(access.owner).pw_uid, grp.getgrnam(access.group).gr_gid, access.mode
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _group_name(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +102,7 @@ def silence() -> str | None:
 
 
 def _are_roots(*paths: Path) -> bool:
-    return all(files.access(path) == (os.geteuid(), RUNNABLE) for path in paths)
+    return all(files.has_access(path, RUNNABLE) for path in paths)
 
 
 def _was_there_when_it_started(daemon: str) -> bool:

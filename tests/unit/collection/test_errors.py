@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, secret_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
     OperatorError,
     names_its_path,
@@ -89,7 +89,7 @@ def test_a_file_that_does_not_fit_is_named() -> None:
     assert words_of(caught.value).startswith("/var/lib/nometal/host.json: No space left on device. Free some")
 
 
-@pytest.mark.parametrize("writes", [files.write_whole, HostMemory.note, secret_files.write])
+@pytest.mark.parametrize("writes", [files.write_whole, HostMemory.note])
 def test_whatever_writes_names_its_file(writes: Any) -> None:
     assert hasattr(writes, "__wrapped__")
 

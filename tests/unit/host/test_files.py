@@ -22,23 +22,9 @@ ON_THEIR_OWN = {
     "module_utils/_core/lock.py": "locks, made and removed together",
     "module_utils/_resources/router_advertisements/listening.py": "writes to /proc",
     "module_utils/_observe/links.py": "writes to /proc",
-    "module_utils/_core/secret_files.py": "creates them 0600, then gives them their access",
     "module_utils/_bmc/supervisor.py": "a program of its own, which sets its umask",
     "module_utils/_resources/resolver/host_server.py": "a program of its own, which sets modes itself",
     "module_utils/_cluster/run/runner.py": "a program of its own, which sets its umask",
-    "module_utils/_cluster/bundle/archive.py": "creates them 0600",
-    "module_utils/_cluster/bundle/gather.py": "in a directory of root's alone",
-    "module_utils/_rehearsal/session/nvram.py": "writes into files that are there",
-    # Whole trees, made with a umask that is set: modules tools, bmc_software and rehearsal_image.
-    **dict.fromkeys((f"module_utils/_cluster/tools/{name}.py" for name in ("download", "archive", "making")), "umask"),
-    "module_utils/_bmc/release.py": "umask",
-    **dict.fromkeys(
-        (
-            f"module_utils/_rehearsal/image/{name}.py"
-            for name in ("store", "iso", "loaders", "packages", "python", "tree")
-        ),
-        "umask",
-    ),
 }
 IN_GUESTS = "module_utils/_agent/"
 MAKES = {"mkdir", "makedirs", "write_text", "write_bytes", "touch", "mkdtemp", "mkstemp"}
@@ -89,6 +75,43 @@ def test_what_a_killed_run_has_left_is_replaced_and_not_written_to(tmp_path: Pat
     files.write_whole(tmp_path / "file", "ours", 0o644)
     assert elsewhere.read_text() == "theirs"
     assert (tmp_path / "file").read_text() == "ours"
+
+
+@pytest.mark.usefixtures("any_umask")
+def test_a_file_belongs_to_whom_it_is_given_and_one_that_is_written_into_keeps_it(tmp_path: Path) -> None:
+    access = files.Access("nobody", "daemon", 0o640)
+    files.write_whole(tmp_path / "file", b"data", access)
+    assert files.access_of(tmp_path / "file") == access
+    assert files.has_access(tmp_path / "file", access)
+    assert not files.has_access(tmp_path / "file", 0o640)
+    files.write_into(tmp_path / "file", "more")
+    assert (files.access_of(tmp_path / "file"), (tmp_path / "file").read_text()) == (access, "more")
+
+    for _time in range(2):
+        files.own_directory(tmp_path / "own", files.Access("nobody", "daemon", 0o750))
+        assert str(files.access_of(tmp_path / "own")) == "nobody:daemon 0750"
+    files.own_directory(tmp_path / "own", 0o755)
+    assert files.has_access(tmp_path / "own", 0o755)
+
+
+@pytest.mark.usefixtures("any_umask")
+def test_a_tree_is_for_all_to_read(tmp_path: Path) -> None:
+    files.write_tree(tmp_path / "tree", {"a/b": "text", "c": b"\x00"})
+    assert [mode(tmp_path / "tree" / name) for name in ("a", "a/b", "c")] == [0o755, 0o644, 0o644]
+    assert (tmp_path / "tree/c").read_bytes() == b"\x00"
+
+
+def test_what_fails_while_it_is_written_leaves_the_former_file_alone(tmp_path: Path) -> None:
+    files.write_whole(tmp_path / "file", "former", 0o644)
+
+    def write_half() -> None:
+        with files.whole(tmp_path / "file", 0o644) as file:
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "former")]
 
 
 def test_nothing_is_made_without_the_helpers() -> None:

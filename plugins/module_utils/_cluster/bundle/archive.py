@@ -60,13 +60,10 @@ def make(
     """Returns where it is, and what is in it. It appears when it is whole; old ones go then."""
     files.own_directory(place_of_bundles, 0o700)
     path = _new(place_of_bundles, lab)
-    draft = path.with_name(f".{path.name}.new")
     for left in place_of_bundles.glob(".*.new"):  # by one that was killed
         left.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+    with files.whole(path, 0o600) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         contents = _fill(archive, path.name[: -len(ENDING)], lab, pieces, redact)
-    draft.replace(path)
     made = removal.matching(place_of_bundles, KNOWN_OF_BUNDLES)
     for old in sorted(made, key=lambda bundle: bundle.stat().st_mtime_ns)[:-KEPT]:
         old.unlink(missing_ok=True)

@@ -77,7 +77,7 @@ def _run(command: Sequence[str], wanted: Gathering, directory: Path) -> str:
     path = f"{wanted.tools}:{os.environ.get('PATH', '/usr/bin:/bin')}"
     environment = {**os.environ, "PATH": path, "TMPDIR": str(wanted.scratch)}
     output = directory.parent / "output.txt"
-    with output.open("wb") as file:
+    with files.open_kept(output, 0o600) as file:
         done = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

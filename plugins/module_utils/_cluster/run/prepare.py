@@ -22,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import
     yaml_text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner
-from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal, secret_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CACHE, KNOWN_OF_CLUSTER, Place
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-OURS = secret_files.Access("root", "root", 0o700)
-EVERYBODYS = secret_files.Access("root", "root", 0o755)
+OURS = 0o700
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 WAITING_SECONDS, MANIFESTS_SECONDS = 900, 300
 WRONG_CONFIG = 3  # the installer's exit code
@@ -140,22 +139,15 @@ def _remove(directory: Path) -> None:
 
 def make_directories(place: Place) -> None:
     for directory in (place.directory, place.assets, place.temporary):
-        _make(directory, OURS)
+        files.own_directory(directory, OURS)
     directories.note([CACHE.parent], directories.MEMORY)
-    _make(CACHE, EVERYBODYS)
-
-
-def _make(directory: Path, access: secret_files.Access) -> None:
-    try:
-        secret_files.make_directory(directory, access)
-    except FileExistsError:  # at the same instant, another play has made one above it
-        secret_files.make_directory(directory, access)
+    files.own_directory(CACHE)
 
 
 def _taken(place: Place) -> int | None:
     """The directory itself is the lock, so that there is nothing to leave behind."""
     with suppress(FileNotFoundError):  # another play has just ended, and removed it
-        _make(place.directory, OURS)
+        files.own_directory(place.directory, OURS)
         directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         if _is_locked(directory) and _is_at(directory, place.directory):
             return directory

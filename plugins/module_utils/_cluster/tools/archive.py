@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import disk as tools_disk
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -27,11 +28,10 @@ def take(tarball: Path, program: str, to: Path, called: str) -> None:
         with tarfile.open(tarball) as archive:
             content, size = _find(archive, program, called)
             tools_disk.require_room(to.parent, size, program)
-            with tools_disk.writing(to, program), to.open("wb") as file:
+            with tools_disk.writing(to, program), files.whole(to, 0o755) as file:
                 _copy(content, file, called)
     except BROKEN as error:
         raise _broken(called, error) from error
-    to.chmod(0o755)
 
 
 def _find(archive: tarfile.TarFile, program: str, called: str) -> tuple[IO[bytes], int]:

@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.downloa
     DroppedError,
     UnreachableError,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class Web:
             name = url.rpartition("/")[2]
             tools_disk.require_room(part.parent, (total or 0) - there, name)
             with tools_disk.writing(part, name):
-                validator.write_text(_validator(answer), encoding="utf-8")
-                part.touch()
+                files.write_whole(validator, _validator(answer), 0o644)
+                files.open_kept(part, 0o644).close()
             _receive(answer, part, start, total, told)
 
     def _settle(self, answer: HTTPResponse, part: Path) -> None:

@@ -14,7 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import source as tools_source
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.kept import BIN, Kept
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def make(request: Request, answer: Answer, work: Path, progress: Progress) -> Pa
         raise OperatorError(f"The tools in {answer.directory} have gone while they were looked at: run this again.")
     made = work / "tools"
     removal.discard(made)
-    (made / BIN).mkdir(parents=True)
+    files.make_directory(made / BIN)
     making = Making(request, answer.origin, answer.release, work, progress)
     tools_kept.record(made, making.fill(made / BIN))
     return made
@@ -81,7 +81,7 @@ class Making:
         self._progress.say(tools_release.INSTALLER, "comes out of the release image")
         unpacked = self._work / "extracted"
         removal.discard(unpacked)
-        unpacked.mkdir()
+        files.make_directory(unpacked)
         tools_programs.extract(oc, name, image, unpacked, self._request.pull_secret)
         (unpacked / name).rename(to)
 

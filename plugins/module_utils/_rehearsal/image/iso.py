@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import write_tree
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ ROOM = 1 * MIB  # for the file system itself
 def write_iso(iso: Path, files: Mapping[str, bytes], efi: Mapping[str, bytes], grub: Grub, scratch: Path) -> None:
     tree = scratch / "tree"
     configs = {name: content for name, content in efi.items() if name.endswith(".cfg")}  # a CD's GRUB sees no partition
-    _write(tree, {**files, **configs, BIOS: grub.bios_program(scratch)})
+    contents = {**files, **configs, BIOS: grub.bios_program(scratch)}
+    write_tree(tree, {name.lstrip("/"): content for name, content in contents.items()})
     partition = _efi_partition(efi, scratch)
     run(
         *("xorriso", "-as", "mkisofs", "-quiet", "-r", "-V", LABEL, "-o", str(iso)),
@@ -38,14 +40,8 @@ def write_iso(iso: Path, files: Mapping[str, bytes], efi: Mapping[str, bytes], g
 
 def _efi_partition(files: Mapping[str, bytes], scratch: Path) -> Path:
     image, tree = scratch / "efi.img", scratch / "efi"
-    _write(tree, files)
+    write_tree(tree, files)
     size = (sum(map(len, files.values())) + ROOM) // MIB + 1
     run("mformat", "-C", "-i", str(image), "-T", str(size * MIB // SECTOR), "-h", "2", "-s", "32", "::")
     run("mcopy", "-s", "-i", str(image), str(tree / "EFI"), "::")
     return image
-
-
-def _write(tree: Path, files: Mapping[str, bytes]) -> None:
-    for name, content in files.items():
-        (tree / name.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
-        (tree / name.lstrip("/")).write_bytes(content)

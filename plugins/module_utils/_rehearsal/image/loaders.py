@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.kernel import is_signed
 
@@ -95,7 +96,7 @@ class Grub:
     def _core(self, kind: str, modules: Iterable[str], scratch: Path, *, config: str = "") -> bytes:
         """Without a configuration of its own it reads one below /grub, where the signed ones do."""
         text, made = scratch / f"{kind}.cfg", scratch / f"{kind}.core"
-        text.write_text(config, encoding="utf-8")
+        files.write_whole(text, config, 0o644)
         libraries = ":".join(str(self.root / name) for name in LIBRARIES)
         options = ["-O", kind, "-d", str(self._modules(kind.removesuffix("-pxe"))), "-p", "/grub", "-c", str(text)]
         run("env", f"LD_LIBRARY_PATH={libraries}", str(self.maker), *options, "-o", str(made), *modules)

@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.files import UMASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +50,8 @@ def manager(scratch: Path) -> Manager:
 def unpacked(source: Manager, names: Sequence[str], scratch: Path, *, libraries: bool) -> Path:
     """One directory with the contents of all these packages, and of the libraries that they need."""
     packages, contents = scratch / "packages", scratch / "contents"
-    packages.mkdir(parents=True)
-    contents.mkdir()
+    files.make_directory(packages)
+    files.make_directory(contents)
     source.download(names, packages, libraries=libraries)
     for package in sorted(packages.iterdir()):
         source.unpack(package, contents)
@@ -80,7 +80,7 @@ class Apt:
         """Why nothing came of it. One of several mirrors may be down and not be the one that matters."""
         if self._lists.exists():
             return ""
-        self._lists.mkdir()
+        files.make_directory(self._lists)
         self._options += ["-o", f"Dir::State::Lists={self._lists}", "-o", "Acquire::Languages=none"]
         try:
             _run(["apt-get", "-qq", *self._options, "-o", "APT::Update::Error-Mode=any", "update"])
@@ -124,7 +124,7 @@ class Dnf:
         """By the distribution's keys, which are not in the host's database before something has been installed."""
         rpmkeys = ["rpmkeys", "--dbpath", str(self._keys)]
         if not self._keys.exists():
-            self._keys.mkdir()
+            files.make_directory(self._keys)
             _run([*rpmkeys, "--import", *map(str, sorted(filter(Path.is_file, KEYS.iterdir())))])
         _run([*rpmkeys, "--checksig", *map(str, sorted(directory.iterdir()))])
 
@@ -149,7 +149,7 @@ def _run(command: Sequence[str], directory: Path | None = None) -> str:
         raise OperatorError(f"{command[0]} is not installed: role nometal.ipi.host_prep installs it.")
     mortal = ["/usr/bin/setpriv", "--pdeathsig", "KILL", *command]  # what a killed run leaves must not write any more
     try:
-        done = subprocess.run(mortal, check=True, capture_output=True, text=True, cwd=directory, umask=UMASK)
+        done = subprocess.run(mortal, check=True, capture_output=True, text=True, cwd=directory, umask=files.UMASK)
     except subprocess.CalledProcessError as error:
         said = "\n".join((error.stdout + error.stderr).strip().splitlines()[-LAST_LINES:])
         raise CommandError(f"`{command[0]}` said:\n{said}") from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import write_tree
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.tree import libraries_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ LOADED_LATE = "libgcc_s.so.1"
 
 def put_python(tree: Tree, sources: Mapping[str, str], scratch: Path) -> None:
     for name, text in sources.items():
-        _write_source(scratch / PACKAGE / name, text)
+        _refuse_what_python_refuses(name, text)
+    write_tree(scratch / PACKAGE, sources)
     modules = _closure(scratch, [_module_name(name) for name in sources])
     interpreter = str(Path(sys.executable).resolve())
     tree.take(interpreter, *(file for file, code in modules if not code))
@@ -63,13 +65,11 @@ def put_python(tree: Tree, sources: Mapping[str, str], scratch: Path) -> None:
     tree.file("/init", INIT.encode(), 0o755)
 
 
-def _write_source(file: Path, text: str) -> None:
+def _refuse_what_python_refuses(name: str, text: str) -> None:
     try:
-        compile(text, file.name, "exec")
+        compile(text, Path(name).name, "exec")
     except SyntaxError as error:
         raise OperatorError(f"sources: {error.filename}, line {error.lineno}: {error.msg}.") from error
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
 
 
 def _module_name(file: str) -> str:
@@ -81,7 +81,7 @@ def _closure(scratch: Path, names: Iterable[str]) -> list[tuple[str, bool]]:
     library = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sysconfig.get_config_var("DESTSHARED")]
     finder = ModuleFinder([str(scratch), *library], excludes=NEVER)
     start = scratch / "start.py"
-    start.write_text("".join(f"import {name}\n" for name in (*names, *BY_NAME)), encoding="utf-8")
+    write_tree(scratch, {start.name: "".join(f"import {name}\n" for name in (*names, *BY_NAME))})
     finder.run_script(str(start))
     _refuse_gaps(finder)
     found: list[Any] = list(finder.modules.values())

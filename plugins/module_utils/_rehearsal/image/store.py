@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MARK = ".nometal-rehearsal"
 ISO, RECORD = "node.iso", "image.json"
 UNFINISHED = "building-"
-KNOWN = (ISO, RECORD, "scratch")
+KNOWN = (ISO, RECORD, "scratch", ".*.new")
 """What there is in one."""
 OURS = (*(f"{prefix}*/{name}" for prefix in (image_recipe.PREFIX, UNFINISHED) for name in (*KNOWN, "")),)
 USUAL_PATH = "/var/cache/nometal/rehearsal"
@@ -100,7 +100,7 @@ class ImagePort:
             removal.remove_known(killed, KNOWN)
         if self.facts():  # by another run, while this one waited
             return
-        unfinished = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=self._path))
+        unfinished = self._path / f"{UNFINISHED}{secrets.token_hex(4)}"
         try:
             self._fill(unfinished)
             removal.remove_known(self._path / self._recipe.name, KNOWN)  # damaged
@@ -112,12 +112,11 @@ class ImagePort:
 
     def _fill(self, directory: Path) -> None:
         iso, scratch = directory / ISO, directory / "scratch"
-        scratch.mkdir()
+        files.make_directory(scratch)
         secure_boot = image_build.build(self._recipe, iso, scratch)
         removal.remove_tree(scratch)
         record = {"sha256": _digest(iso), "size": iso.stat().st_size, "secure_boot": secure_boot}
-        (directory / RECORD).write_text(json.dumps(record), encoding="utf-8")
-        directory.chmod(0o755)
+        files.write_whole(directory / RECORD, json.dumps(record), 0o644)
 
     def _tidy(self) -> None:
         for entry in self._leftovers():

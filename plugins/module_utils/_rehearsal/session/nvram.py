@@ -26,7 +26,6 @@ class NvramKeeper:
     def put_back(self, vm: NodeVm) -> None:
         kept = self._directory / vm.vm_name
         if vm.nvram and kept.exists():
-            with Path(vm.nvram).open("wb") as file:  # owner and label stay
-                file.write(kept.read_bytes())
+            files.write_into(Path(vm.nvram), kept.read_bytes())
         elif vm.nvram:
             Path(vm.nvram).unlink(missing_ok=True)

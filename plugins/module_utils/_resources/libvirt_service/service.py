@@ -134,7 +134,7 @@ class Systemd:
     def _boot_parts(self) -> Iterator[str]:
         if self.UNIT.exists():
             yield "unit file"
-            if self.UNIT.read_text(encoding="utf-8") == self._unit_text() and files.access(self.UNIT) == (0, 0o644):
+            if self.UNIT.read_text(encoding="utf-8") == self._unit_text() and files.has_access(self.UNIT, 0o644):
                 yield "unit file up to date"
         if "enabled" in _unit_properties([self.TARGET])[self.TARGET]:
             yield "link"

@@ -86,7 +86,7 @@ class ListeningPort:
         with suppress(FileNotFoundError):
             text = self._file.read_text(encoding="utf-8")
             devices = tuple(re.findall(r"^net/ipv6/conf/(.+)/accept_ra = 2$", text, re.MULTILINE))
-            in_order = text == _text(devices) and files.access(self._file) == (0, FILE_MODE)
+            in_order = text == _text(devices) and files.has_access(self._file, FILE_MODE)
             return devices if in_order else None
         return ()
 
