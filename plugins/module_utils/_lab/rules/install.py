@@ -22,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import L
 OLDEST = (4, 9)
 LEAST_MEMORY = {CONTROL_PLANE: "8GiB"}
 LEAST_MEMORY_OF_OTHERS = "4GiB"
-LEAST_DISK = "20GiB"
+LEAST_INSTALL_DISK = "20GiB"
 LEAST_VCPUS = 2
 
 FIRST_BASELINE = (4, 11)
@@ -123,8 +123,8 @@ def _too_small(node: Node) -> Iterator[Problem]:
         )
     if node.vcpus < LEAST_VCPUS:
         yield Problem("install.vcpus", _key(node, "vcpus"), must_be(f"{LEAST_VCPUS} or more {why}", node.vcpus))
-    if disk < size(LEAST_DISK):
-        text = f"must have one of {LEAST_DISK} or more {why} {got(size_text(disk))}"
+    if disk < size(LEAST_INSTALL_DISK):
+        text = f"must have one of {LEAST_INSTALL_DISK} or more {why} {got(size_text(disk))}"
         yield Problem("install.disk", _key(node, "disks"), text)
 
 
