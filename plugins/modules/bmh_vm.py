@@ -67,7 +67,7 @@ options:
         description: Number of virtual CPUs, 255 at most. Required with O(state=present).
         type: int
       memory_mib:
-        description: Memory in MiB, 64 at least. Required with O(state=present).
+        description: Memory in MiB, 128 at least. Required with O(state=present).
         type: int
       cpu_mode:
         description:

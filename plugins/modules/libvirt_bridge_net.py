@@ -72,7 +72,7 @@ options:
     choices: [nat, route, open, isolated]
     default: nat
   mtu:
-    description: MTU of the bridge, which DHCP hands out too.
+    description: MTU of the bridge, from 576 to 65521, which DHCP hands out too.
     type: int
     default: 1500
   domain:

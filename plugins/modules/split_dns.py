@@ -39,7 +39,7 @@ options:
     required: true
   link:
     description:
-      - Bridge of the lab's network, by a name of letters, digits, C(_), C(.) and C(-), 15 characters at most.
+      - Bridge of the lab's network, by its interface name, 15 characters at most.
       - As long as it is not there, the lab's servers are not asked.
       - Required with O(state=present). What is removed is known by O(owner).
     type: str

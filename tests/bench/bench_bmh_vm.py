@@ -44,7 +44,7 @@ def vm(at: int) -> dict[str, Any]:
         "vm_name": f"bench-{at}",
         "uuid": f"0c9a3a5e-5d2c-5d1b-9c39-3a2a4d5f6e{at:02x}",
         "vcpus": 1,
-        "memory_mib": 64,
+        "memory_mib": 128,
         "disks": [{"size_bytes": SIZE, "serial": f"BENCH{at}"}],
         "nics": [{"mac": f"52:54:00:00:00:{at:02x}", "bridge": "baremetal", "boot_order": 1}],
     }

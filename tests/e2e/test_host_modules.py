@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 INSTALL = "install /etc/libvirt/hooks/network.d/nometal"
 NETWORK_AGAIN = "virsh net-destroy default && virsh net-start default"
 ANSWERS = "virsh --connect qemu:///system --quiet uri"
-# By the files of libvirt: dnsmasq starts itself anew in the background, and both are seen for a moment.
+# By the pid files: while dnsmasq forks into the background, both of its processes are there.
 RUNNING = "cd /run/libvirt; ps -o pid=,lstart= -p $(cat qemu/mine.pid),$(cat network/default.pid)"
 
 

@@ -193,7 +193,7 @@ def test_the_last_registered_lab_leaves_what_labs_without_registration_have(host
         assert went_well(run_playbook(stage, inventory))
     disk = {"name": "mine.qcow2", "size_bytes": 1024**2}
     nic = {"mac": "52:54:00:00:00:01", "network": "nometal-a--b"}
-    vm = {"vm_name": "demo-0", "vcpus": 1, "memory_mib": 64, "firmware": "bios", "uuid": str(uuid4())}
+    vm = {"vm_name": "demo-0", "vcpus": 1, "memory_mib": 128, "firmware": "bios", "uuid": str(uuid4())}
     demo = {"owner": "demo", "pool": "nometal-a--b"}
     assert not run_on(inventory, "bmh_vm", {**demo, "vms": [{**vm, "disks": [disk], "nics": [nic]}]})["failed"]
     host.run("mkdir -p /var/lib/nometal/bmc/demo && virsh start demo-0")

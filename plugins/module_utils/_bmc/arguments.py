@@ -19,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import (
     Node,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT, LOWEST_UNPRIVILEGED_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +35,6 @@ UNSEEN = ("/dev", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")
 """Either hidden from the service, or gone after a reboot."""
 IPMI = "ipmi"
 PROTOCOLS = (VIRTUAL_MEDIA, "redfish", IPMI)
-LOWEST_PORT, LAST_PORT = 1024, 65535
 LEAST_BYTES, MOST_BYTES = 1024**2, 16 * 1024**4
 MOST_SECONDS = 24 * 60 * 60
 
@@ -107,8 +107,12 @@ def _address(value: object) -> str:
 def _port(value: object) -> int:
     """Digits in a text count too, for older Ansible's templates hand over text."""
     number = int(value) if isinstance(value, str) and re.fullmatch("[0-9]{1,5}", value) else value
-    right = f"{LOWEST_PORT} to {LAST_PORT} are right, which need no privileges"
-    if not isinstance(number, int) or isinstance(number, bool) or not LOWEST_PORT <= number <= LAST_PORT:
+    right = f"{LOWEST_UNPRIVILEGED_PORT} to {HIGHEST_PORT} are right, which need no privileges"
+    if (
+        not isinstance(number, int)
+        or isinstance(number, bool)
+        or not LOWEST_UNPRIVILEGED_PORT <= number <= HIGHEST_PORT
+    ):
         raise ValueError(f"is {'missing' if value is None else repr(value)}; {right}")
     return number
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_IPMI_PASSWORD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 16  # 95 bits, and what every IPMI client takes
-LONGEST_FOR_IPMI = 20
 # 4 MiB and about 12 ms: what we generate needs no stretching, and a lab of 100 nodes has 101 of them.
 N, R, P = 2**12, 8, 1
 SALT_BYTES, HASH_BYTES = 16, 32
@@ -110,8 +110,8 @@ def _fault(entry: object, is_for_ipmi: bool) -> str:
             return f"has no {key} that is text: {hint}"
         if not entry[key].isprintable():
             return f"has a {key} with control characters or line breaks: {hint}"
-    if is_for_ipmi and len(entry["password"].encode()) > LONGEST_FOR_IPMI:
-        return f"has a password of more than {LONGEST_FOR_IPMI} bytes, which IPMI does not take: {hint}"
+    if is_for_ipmi and len(entry["password"].encode()) > LONGEST_IPMI_PASSWORD:
+        return f"has a password of more than {LONGEST_IPMI_PASSWORD} bytes, which IPMI does not take: {hint}"
     return ""
 
 

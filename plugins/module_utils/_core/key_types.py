@@ -31,6 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.types import (
     record_name,
     serial,
     size,
+    size_text,
     txt_record,
     uuid_text,
     version,
@@ -38,11 +39,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.types import (
 )
 
 
-def size_between(low: str, high: str) -> Text:
+def size_between(low: int, high: int) -> Text:
+    """Of so many bytes."""
+
     def convert(value: str) -> int:
         count = size(value)
-        if not size(low) <= count <= size(high):
-            raise ValueError(must_be(f"{low} to {high}", value))
+        if not low <= count <= high:
+            raise ValueError(must_be(f"{size_text(low)} to {size_text(high)}", value))
         return count
 
     return Text("size", convert, "16GiB", SIZE_PATTERN)

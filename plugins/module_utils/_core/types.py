@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 import uuid
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
+    LONGEST_CLUSTER_NAME,
+    LONGEST_DOMAIN,
+    LONGEST_INTERFACE_NAME,
+    LONGEST_LABEL,
+    LONGEST_SERIAL,
+    LONGEST_TXT,
+    RESERVED_INTERFACES,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 
-LONGEST_CLUSTER_NAME = 54
-LONGEST_LABEL = 63
-LONGEST_DOMAIN = 253
-LONGEST_INTERFACE_NAME = 15
-LONGEST_SERIAL = 20
-LONGEST_TXT = 255
 MIB = 1024**2
 NO_UUID_DIGITS = "0f"
 """A UUID of one of these alone means to firmware that a machine has none."""
@@ -68,7 +71,9 @@ def record_name(value: str) -> str:
 def interface_name(value: str) -> str:
     if len(value) > LONGEST_INTERFACE_NAME:
         raise ValueError(must_be(f"at most {LONGEST_INTERFACE_NAME} characters long, the limit of Linux", value))
-    if not re.fullmatch(INTERFACE_PATTERN, value) or value in ("lo", "all", "default"):
+    if value in RESERVED_INTERFACES:
+        raise ValueError(must_be(f"another name than {', '.join(RESERVED_INTERFACES)}, which Linux reserves", value))
+    if not re.fullmatch(INTERFACE_PATTERN, value):
         raise ValueError(must_be("an interface name: letters, digits, dot, hyphen, underscore", value))
     return value
 
@@ -101,7 +106,7 @@ def size(value: str) -> int:
 
 
 def size_text(count: int) -> str:
-    unit = "GiB" if count % UNITS["GiB"] == 0 else "MiB"
+    unit = next(unit for unit in reversed(UNITS) if count % UNITS[unit] == 0)
     return f"{count // UNITS[unit]}{unit}"
 
 

@@ -7,8 +7,8 @@ import ipaddress
 import re
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_DOMAIN
 
-LONGEST_NAME = 253
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?")
 SMALLEST_ZONE = {4: 24, 6: 124}
 BITS_OF_LABEL = {4: 8, 6: 4}
@@ -18,7 +18,7 @@ def domain(text: str) -> str:
     """As the servers spell it. A single label could be a whole top-level domain of the internet."""
     name = text.lower().rstrip(".")
     labels = name.split(".")
-    if len(labels) == 1 or len(name) > LONGEST_NAME or not all(LABEL.fullmatch(label) for label in labels):
+    if len(labels) == 1 or len(name) > LONGEST_DOMAIN or not all(LABEL.fullmatch(label) for label in labels):
         raise OperatorError(f"domains: {text!r} is no domain name of two labels or more.")
     return name
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_INFRA_NAME
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 NAME, BRIDGE, CIDR = "lab_spec.name", "lab_spec.machine_network.bridge", "lab_spec.machine_network.cidr"
 PATH, NODES, BMC = "lab_spec.storage_pool.path", "lab_spec.nodes", "lab_spec.bmc"
 PROVISIONING = "lab_spec.provisioning_network"
-LONGEST_CLUSTER_PREFIX = 21
 """Length of the cluster name's part in the installer's names."""
 
 
@@ -82,9 +82,7 @@ def _nodes(model: Mapping[str, Any]) -> Iterator[Claim]:
         yield Claim("UUID", node["uuid"], what, NODES)
         yield from (Claim("MAC", nic["mac"].lower(), what, NODES) for nic in node["nics"])
     if model["install"] is not None:
-        yield Claim(
-            "bootstrap VM", f"{model['name'][:LONGEST_CLUSTER_PREFIX]}-?????-bootstrap", "the installer's", NAME
-        )
+        yield Claim("bootstrap VM", f"{model['name'][:LONGEST_INFRA_NAME]}-?????-bootstrap", "the installer's", NAME)
 
 
 def _services(model: Mapping[str, Any]) -> Iterator[Claim]:

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from functools import cached_property
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LONGEST_INTERFACE_NAME, LONGEST_SERIAL
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_INTERFACE_NAME, LONGEST_SERIAL
 
 NAMESPACE = uuid.UUID("0a44ce3f-c224-5ef3-b428-d53b5032f27a")
 """Must not change: every UUID, MAC and serial number of every lab depends on it."""

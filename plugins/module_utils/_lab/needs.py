@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network as IpNetwork
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT, LONGEST_INFRA_NAME
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 
@@ -19,7 +20,6 @@ BOOTSTRAP_MEMORY_MIB = 6 * 1024
 BOOTSTRAP_VCPUS = 4
 
 DNS_PORT = 53  # libvirt serves it on the host's own address in each network
-HIGHEST_PORT = 65535
 TAKEN_AS_GIVEN = ("name", "domain", "install", "prepared", "memory_mib", "vcpus", "disk_bytes", "qemu", "model")
 
 
@@ -89,7 +89,8 @@ class Needs:
 
     def is_bootstrap(self, name: str) -> bool:
         """Whether the installer gave this name to the bootstrap VM, or its storage, of this lab."""
-        return bool(self.name) and bool(re.fullmatch(re.escape(self.name[:21]) + "-[a-z0-9]{5}-bootstrap", name))
+        infra = re.escape(self.name[:LONGEST_INFRA_NAME])
+        return bool(self.name) and bool(re.fullmatch(f"{infra}-[a-z0-9]{{5}}-bootstrap", name))
 
     def is_own_vm(self, name: str) -> bool:
         return self.is_bootstrap(name) or any(vm.name == name for vm in self.vms)

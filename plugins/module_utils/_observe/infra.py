@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_INFRA_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
-LONGEST_BASE = 21
 SUFFIX = "-bootstrap"
 INFRA_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
 
@@ -33,7 +34,7 @@ class Named:
 
 def base_of(cluster: str) -> str:
     """The part of the infraID that is not random."""
-    return re.sub("-{2,}", "-", cluster)[:LONGEST_BASE].rstrip("-")
+    return re.sub("-{2,}", "-", cluster)[:LONGEST_INFRA_NAME].rstrip("-")
 
 
 def pattern_of(cluster: str) -> re.Pattern[str]:

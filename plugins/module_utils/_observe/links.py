@@ -17,6 +17,7 @@ except ImportError:
     IPRoute = NetlinkError = None
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import USUAL_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Link:
 
     name: str
     kind: str | None = None
-    mtu: int = 1500
+    mtu: int = USUAL_MTU
     up: bool = True
     master: str | None = None
     peer: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import USUAL_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import (
     Definition,
     DnsHost,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 OWNER = "{urn:nometal:ipi}"
 DNSMASQ = "{http://libvirt.org/schemas/network/dnsmasq/1.0}"
 PREFIXES = {"nometal": OWNER[1:-1], "dnsmasq": DNSMASQ[1:-1]}
-USUAL_MTU = 1500
 
 
 def owner_of(xml: str) -> str | None:

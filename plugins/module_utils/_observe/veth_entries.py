@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import USUAL_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK, Plug, Wiring
@@ -13,7 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ENDS, USUAL_MTU = 2, 1500
+ENDS = 2
 HEAD = """\
 #!/bin/sh
 # Made by nometal.ipi and removed with veth pair {name}, which this brings back when a libvirt network has started.

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_FILE_NAME
 
 MARK = "trusted.nometal.ipi.vm"  # only root can read or write it
 BESIDE = ".{}.nometal-vm"
 """The file that has the mark, on file systems without extended attributes."""
-LONGEST = 255
 
 
 def note_made_for(path: str, vm: str) -> None:
@@ -70,7 +70,7 @@ def _split(mark: str) -> tuple[str, str]:
 
 
 def _beside(path: str) -> Path:
-    return Path(path).with_name(BESIDE.format(Path(path).name)[:LONGEST])
+    return Path(path).with_name(BESIDE.format(Path(path).name)[:LONGEST_FILE_NAME])
 
 
 def _beside_of(path: str) -> str:

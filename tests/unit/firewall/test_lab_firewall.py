@@ -185,12 +185,12 @@ def test_what_is_in_firewalld_is_known_by_its_text() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"owner": "a b"}, "owner: a b is no name of a lab"),
-        ({"bridges": ["x" * 16]}, r"bridges\[0\]: is x+; the name of a bridge is right"),
+        ({"owner": "a b"}, r"owner: must be lower case letters, .* \(got 'a b'\)"),
+        ({"bridges": ["x" * 16]}, r"bridges\[0\]: must be at most 15 characters long, the limit of Linux \(got 'x+'\)"),
         ({"networks": [{"bridge": "b", "forward": "bridge"}]}, r"networks\[0\].forward: is bridge; one of nat"),
         (
             {"owner": "A", "networks": [{}], "bridges": ["; reboot"]},
-            r"(?s)owner: A is .*networks\[0\].bridge: is missing.*networks\[0\].forward: is missing.*bridges\[0\]",
+            r"(?s)owner: must be .*networks\[0\].bridge: is missing.*networks\[0\].forward: is missing.*bridges\[0\]",
         ),
         (
             {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{**V4, "gateway": "10.0.0.1"}]}]},

@@ -215,7 +215,7 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
         ({"vcpus": 0}, ["one: vcpus: is 0; 1 to 255 are right"]),
         ({"vcpus": 256}, ["one: vcpus: is 256; 1 to 255 are right"]),
         ({"memory_mib": None}, ["one: memory_mib: is missing"]),
-        ({"memory_mib": 1}, ["one: memory_mib: is 1; 64 to 16777216 are right"]),
+        ({"memory_mib": 1}, ["one: memory_mib: is 1; 128 to 16777216 are right"]),
         ({"memory_mib": -5}, ["one: memory_mib: is -5"]),
         ({"memory_mib": 10**19}, ["one: memory_mib: is a huge number"]),
         ({"machine": "pc"}, ["one: machine: is 'pc', which has no SATA drive"]),

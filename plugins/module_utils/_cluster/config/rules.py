@@ -31,9 +31,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     Release,
     text,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_CLUSTER_NAME
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, nearest, show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LABEL_PATTERN, LONGEST_CLUSTER_NAME
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LABEL_PATTERN
 
 MAPPINGS = ("metadata", "networking", "controlPlane", "platform", PLATFORM)
 LISTS = ("compute", f"{PLATFORM}.hosts")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6, Span, family_name
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import USUAL_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import full_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
@@ -18,8 +19,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network impo
 
 DUID_LL = "00:03:00:01"
 """RFC 8415: a DUID of the link-layer address alone, as RHCOS uses it."""
-
-PROVISIONING_MTU = 1500
 
 
 def networks(lab: Lab) -> list[dict[str, Any]]:
@@ -88,7 +87,7 @@ def _provisioning_network(lab: Lab) -> Iterator[dict[str, Any]]:
         "uuid": lab.identity.uuid_of("network/provisioning"),
         "bridge": own.bridge,
         "forward": "isolated",
-        "mtu": PROVISIONING_MTU,
+        "mtu": USUAL_MTU,
         "domain": None,
         "autostart": True,
         "addresses": [_address(plan.network, plan.host)],

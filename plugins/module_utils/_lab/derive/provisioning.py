@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Span, capacity, last_host
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LARGEST_DHCP_RANGE
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import span_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import ProvisioningNetwork
 
 LARGE = 254
 DHCP_OFFSET, SMALL_DHCP_OFFSET = 10, 4
-LARGEST_RANGE = 65535
 
 
 @dataclass(frozen=True)
@@ -42,5 +42,5 @@ def _dhcp_range(own: ProvisioningNetwork) -> Span | None:
         return span_of(own.dhcp_range, own.cidr.version)
     offset = DHCP_OFFSET if capacity(own.cidr) >= LARGE else SMALL_DHCP_OFFSET
     start = own.cidr[offset]
-    end = min(int(last_host(own.cidr)), int(start) + LARGEST_RANGE - 1)
+    end = min(int(last_host(own.cidr)), int(start) + LARGEST_DHCP_RANGE - 1)
     return Span(start, start + (end - int(start)))

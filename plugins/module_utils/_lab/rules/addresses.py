@@ -20,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LARGEST_DHCP_RANGE, SMALLEST_IPV6_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
     already_used,
     got,
@@ -32,8 +33,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import M
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 
 SMALLEST_POOL = 2  # an installation that is started again leaves its first lease behind
-LARGEST_POOL = 65535  # libvirt's own limit
-SMALLEST_IPV6_MTU = 1280
 INVALID_RANGE = "start and end must be of one family, and start must not be after end"
 
 CLUSTER_NETWORKS = ("10.128.0.0/14", "fd01::/48")
@@ -142,8 +141,8 @@ def ranges(lab: ParsedLab) -> Iterator[Finding]:
 
 
 def sized(span: Span, path: str, smallest: int) -> Iterator[Finding]:
-    if not smallest <= span.size <= LARGEST_POOL:
-        yield Finding("range.size", path, f"must have {smallest} to {LARGEST_POOL} addresses {got(span.size)}")
+    if not smallest <= span.size <= LARGEST_DHCP_RANGE:
+        yield Finding("range.size", path, f"must have {smallest} to {LARGEST_DHCP_RANGE} addresses {got(span.size)}")
 
 
 def vips(lab: ParsedLab) -> Iterator[Finding]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import HIGHEST_PORT
 
 
 def protocol(lab: ParsedLab) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_DOMAIN
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LONGEST_DOMAIN
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import domain_of, full_name, own_names
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab

@@ -23,7 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import L
 OLDEST = (4, 9)
 LEAST_MEMORY = {CONTROL_PLANE: "8GiB"}
 LEAST_MEMORY_OF_OTHERS = "4GiB"
-LEAST_DISK = "20GiB"
+LEAST_INSTALL_DISK = "20GiB"
 LEAST_VCPUS = 2
 
 FIRST_BASELINE = (4, 11)
@@ -124,8 +124,8 @@ def _too_small(node: Node) -> Iterator[Finding]:
         )
     if node.vcpus < LEAST_VCPUS:
         yield Finding("install.vcpus", _key(node, "vcpus"), must_be(f"{LEAST_VCPUS} or more {why}", node.vcpus))
-    if disk < size(LEAST_DISK):
-        text = f"must have one of {LEAST_DISK} or more {why} {got(size_text(disk))}"
+    if disk < size(LEAST_INSTALL_DISK):
+        text = f"must have one of {LEAST_INSTALL_DISK} or more {why} {got(size_text(disk))}"
         yield Finding("install.disk", _key(node, "disks"), text)
 
 

@@ -15,11 +15,21 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core import addresses as net
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Addresses
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
+    HIGHEST_PORT,
+    LEAST_DISK,
+    LEAST_MEMORY_MIB,
+    LOWEST_UNPRIVILEGED_PORT,
+    MOST_DISK,
+    MOST_DISKS,
+    MOST_MEMORY_MIB,
+    MOST_VCPUS,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, FreeMapping, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Located, MapOf, Section, key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.install import Install
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import (
-    HIGHEST_PORT,
     Bootstrap,
     MachineNetwork,
     ProvisioningNetwork,
@@ -27,12 +37,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network impo
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
 
 LARGEST_GROUP = 250
-LOWEST_PORT = 1024  # the BMC service runs unprivileged
 
-PORT = Whole(LOWEST_PORT, HIGHEST_PORT, "port")
-MEMORY = types.size_between("128MiB", "16TiB")
-DISK_SIZE = types.size_between("16MiB", "64TiB")
-VCPUS = Whole(1, 255)
+PORT = Whole(LOWEST_UNPRIVILEGED_PORT, HIGHEST_PORT, "port")
+MEMORY = types.size_between(LEAST_MEMORY_MIB * MIB, MOST_MEMORY_MIB * MIB)
+DISK_SIZE = types.size_between(LEAST_DISK, MOST_DISK)
+VCPUS = Whole(1, MOST_VCPUS)
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,9 @@ class Disk(Located):
     rotational: bool | None = key(YesNo(), "Spinning disk (scsi and sata only).", derived="false")
 
 
+DISKS = ListOf(Section(Disk), 1, MOST_DISKS)
+
+
 @dataclass(frozen=True)
 class Override:
     """Settings of one node. Every derived value can be pinned here."""
@@ -68,7 +80,7 @@ class Override:
     hypervisor: str | None = key(types.INVENTORY_NAME, "Host of the VM.", derived="the first of `hypervisors`")
     vcpus: int | None = key(VCPUS, "Virtual CPUs.", derived="of its group")
     memory: int | None = key(MEMORY, "Memory.", derived="of its group")
-    disks: tuple[Disk, ...] | None = key(ListOf(Section(Disk), 1, 20), "Disks, all of them.", derived="of its group")
+    disks: tuple[Disk, ...] | None = key(DISKS, "Disks, all of them.", derived="of its group")
     firmware: str | None = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware.", derived="of the lab")
     bmc_port: int | None = key(PORT, "Port of its BMC (ipmi only).", derived="`bmc.port` plus its number")
     root_device_hints: RootDeviceHints | None = key(
@@ -86,7 +98,7 @@ class Group:
     count: int = key(Whole(0, LARGEST_GROUP), "How many.", default=0)
     vcpus: int = key(VCPUS, "Virtual CPUs of each.", default=2)
     memory: int = key(MEMORY, "Memory of each.", default="8GiB")
-    disks: tuple[Disk, ...] = key(ListOf(Section(Disk), 1, 20), "Disks of each.", default=[{"size": "120GiB"}])
+    disks: tuple[Disk, ...] = key(DISKS, "Disks of each.", default=[{"size": "120GiB"}])
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,17 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
+    HIGHEST_PORT,
+    LARGEST_16_BIT_NUMBER,
+    LARGEST_LAB_MTU,
+    SMALLEST_NETWORK_MTU,
+    USUAL_MTU,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Located, MapOf, Section, key
 
 DEFAULT_CIDR = "192.168.126.0/24"
-HIGHEST_PORT = 65535
-LARGEST_MTU = 9216
-SMALLEST_MTU = 576
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,8 @@ class Service:
 
     target: str = key(types.DOMAIN.like("ldap.example.test"), "Host of the service.", required=True)
     port: int = key(Whole(1, HIGHEST_PORT, "port"), "Its port.", required=True)
-    priority: int = key(Whole(0, HIGHEST_PORT), "Lower is used first.", default=0)
-    weight: int = key(Whole(0, HIGHEST_PORT), "Share among equals.", default=0)
+    priority: int = key(Whole(0, LARGEST_16_BIT_NUMBER), "Lower is used first.", default=0)
+    weight: int = key(Whole(0, LARGEST_16_BIT_NUMBER), "Share among equals.", default=0)
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class MachineNetwork:
     ntp_servers: tuple[Address, ...] = key(
         ListOf(net.ADDRESS.like("192.168.126.1"), at_most=10), "Time servers that DHCP serves.", default=[]
     )
-    mtu: int = key(Whole(SMALLEST_MTU, LARGEST_MTU), "MTU of bridges and veth pair.", default=1500)
+    mtu: int = key(Whole(SMALLEST_NETWORK_MTU, LARGEST_LAB_MTU), "MTU of bridges and veth pair.", default=USUAL_MTU)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import MOST_DISK
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class RootDeviceHints:
     model: str | None = key(types.WORDS.like("QEMU HARDDISK"), "Model, or part of it.")
     vendor: str | None = key(types.WORDS.like("QEMU"), "Vendor, or part of it.")
     serialNumber: str | None = key(types.WORDS.like("disk-0001"), "Serial number.", derived="of the first disk")  # noqa: N815
-    minSizeGigabytes: int | None = key(Whole(1, 65536), "Least size in GiB.")  # noqa: N815
+    minSizeGigabytes: int | None = key(Whole(1, MOST_DISK // GIB), "Least size in GiB.")  # noqa: N815
     wwn: str | None = key(
         types.WORDS.like("nvme.1b36-6469736b2d30303031-51454d55204e564d65204374726c-00000001"),
         "World wide name (nvme only).",

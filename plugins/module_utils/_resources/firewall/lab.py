@@ -11,6 +11,8 @@ from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import cluster_name, interface_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -98,8 +100,10 @@ class Reader:
 
     def read(self, params: Mapping[str, Any]) -> Lab:
         owner = params["owner"]
-        if not re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", owner):
-            self.problems.append(f"owner: {owner} is no name of a lab: lower case letters, digits, inner hyphens")
+        try:
+            cluster_name(owner)
+        except ValueError as error:
+            self.problems.append(f"owner: {error}")
         networks = self._each(params["networks"], "networks", self._network)
         bridges = self._each(params["bridges"], "bridges", self._bridge)
         return Lab(
@@ -150,16 +154,15 @@ class Reader:
             return None
 
     def _bridge(self, at: str, name: Any) -> str:
-        if not isinstance(name, str) or not re.fullmatch("[A-Za-z0-9][-A-Za-z0-9_.]{0,14}", name):
-            self.problems.append(
-                f"{at}: {_found(name)}; the name of a bridge is right: 15 letters, digits and - _ . at most"
-            )
-        return str(name)
+        try:
+            return interface_name(name if isinstance(name, str) else "")
+        except ValueError as error:
+            self.problems.append(f"{at}: {'is missing' if name is None else error}")
+            return str(name)
 
     def _port(self, at: str, given: Mapping[str, Any]) -> tuple[str, int]:
-        highest = 65535
-        if not 1 <= given["port"] <= highest:
-            self.problems.append(f"{at}.port: {given['port']} is no port: 1 to {highest} are")
+        if not 1 <= given["port"] <= HIGHEST_PORT:
+            self.problems.append(f"{at}.port: {given['port']} is no port: 1 to {HIGHEST_PORT} are")
         return given["protocol"], given["port"]
 
 

@@ -13,14 +13,16 @@ from typing import Any, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
+    LARGEST_16_BIT_NUMBER,
+    LARGEST_NETWORK_MTU,
+    SMALLEST_NETWORK_MTU,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import DnsHost, Range, Srv, Txt
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.dnsmasq import Pool
 
 DUID_PATTERN = "[0-9a-f]{2}(:[0-9a-f]{2}){2,129}"
 SERVICE_PATTERN = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-RESERVED_LINKS = ("lo", "all", "default")
-LARGEST_NUMBER = 65535
-SMALLEST_MTU = 576
 Read = TypeVar("Read")
 
 
@@ -60,7 +62,7 @@ class Reader:
         self._names(params)
         return Declared(
             interfaces=self._each(params["addresses"], "addresses", self._interface),
-            mtu=self._number(params["mtu"], "mtu", lowest=SMALLEST_MTU),
+            mtu=self._number(params["mtu"], "mtu", lowest=SMALLEST_NETWORK_MTU, highest=LARGEST_NETWORK_MTU),
             domain=self._take(kinds.domain_name, params["domain"], "domain") if params["domain"] else None,
             ranges=self._each(dhcp["ranges"], "dhcp.ranges", self._range),
             machines=self._each(dhcp["reservations"], "dhcp.reservations", self._machine),
@@ -92,17 +94,17 @@ class Reader:
         return item is not None
 
     def _names(self, params: dict[str, Any]) -> None:
-        self._take(kinds.dns_label, params["owner"], "owner")
-        self._take(bridge_name, params["bridge"] or "", "bridge")
+        self._take(kinds.cluster_name, params["owner"], "owner")
+        self._take(kinds.interface_name, params["bridge"] or "", "bridge")
         if params["uuid"]:
             self._take(kinds.uuid_text, params["uuid"], "uuid")
 
     def _address(self, value: str, at: str) -> str:
         return self._take(addresses.address, value, at)
 
-    def _number(self, value: int, at: str, *, lowest: int = 0) -> int:
-        if not lowest <= value <= LARGEST_NUMBER:
-            self.problems.append(f"{at} is {value}; {lowest} to {LARGEST_NUMBER} is right")
+    def _number(self, value: int, at: str, *, lowest: int = 0, highest: int = LARGEST_16_BIT_NUMBER) -> int:
+        if not lowest <= value <= highest:
+            self.problems.append(f"{at} is {value}; {lowest} to {highest} is right")
         return value
 
     def _interface(self, item: dict[str, Any], at: str) -> Any:
@@ -179,12 +181,6 @@ class Reader:
         # In quotes, since libvirt writes it into dnsmasq's file as it is, where commas would cut it in pieces.
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return Txt(self._name(item["name"], f"{at}.name"), f'"{escaped}"')
-
-
-def bridge_name(value: str) -> str:
-    if value in RESERVED_LINKS:
-        raise ValueError(f"is {value!r}; {', '.join(RESERVED_LINKS)} are reserved, and another name is right")
-    return str(kinds.interface_name(value))
 
 
 def plain_name(value: str) -> str:

@@ -51,7 +51,7 @@ def refuse_name(name: str) -> None:
 
 def refuse_owner(owner: str) -> None:
     try:
-        kinds.dns_label(owner)
+        kinds.cluster_name(owner)
     except ValueError as error:
         raise OperatorError(f"owner {error}.") from error
 

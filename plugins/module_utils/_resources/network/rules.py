@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import SMALLEST_IPV6_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import dnsmasq
 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Range
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.declared import Declared
 
-SMALLEST_IPV6_MTU = 1280
 MOST_OF_ROOM = 1000
 """What dnsmasq allows at most when nobody says how many leases there may be."""
 

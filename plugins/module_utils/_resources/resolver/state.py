@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
     words_of,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import cluster_name, interface_name
 from ansible_collections.nometal.ipi.plugins.module_utils._core.zones import domain, reverse_zones, server
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.lookup import complaint
 
@@ -150,17 +151,18 @@ def _sound(read: Callable[[str], Part], texts: Iterable[str], problems: list[str
 
 
 def _owner(text: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", text):
-        raise OperatorError(f"owner: {text!r} is no name of a lab: small letters, digits and hyphens.")
-    return text
+    return _named("owner", cluster_name, text)
 
 
 def _link(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}", text):
-        raise OperatorError(
-            f"link: {text!r} is no name of an interface: letters, digits, `_`, `.` and `-`, 15 characters at most."
-        )
-    return text
+    return _named("link", interface_name, text)
+
+
+def _named(key: str, convert: Callable[[str], str], text: str) -> str:
+    try:
+        return convert(text)
+    except ValueError as error:
+        raise OperatorError(f"{key}: {error}.") from error
 
 
 def refuse_taken_domains(lab: Lab, held: Iterable[tuple[str, Sequence[str]]]) -> None:

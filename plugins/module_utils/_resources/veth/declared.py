@@ -9,19 +9,18 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
+    LARGEST_MTU,
+    SMALLEST_MTU,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import interface_name, is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Plug, Wiring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-LONGEST_NAME = 15
-SMALLEST_MTU = 68
-LARGEST_MTU = 65535
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 PAIR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-RESERVED_NAMES = ("lo", "all", "default")
 
 
 def wiring_from(params: dict[str, Any]) -> Wiring:
@@ -70,9 +69,7 @@ def _keys_and_names(wiring: Wiring) -> Iterator[tuple[str, str]]:
 
 
 def _refuse_bad_name(key: str, name: str) -> None:
-    if len(name) > LONGEST_NAME:
-        raise OperatorError(f"{key}: {name} has {len(name)} characters, and Linux takes {LONGEST_NAME} at most.")
-    if name in RESERVED_NAMES:
-        raise OperatorError(f"{key}: {name} is reserved, Linux uses it itself. Choose another name.")
-    if not NAME.fullmatch(name):
-        raise OperatorError(f"{key}: {name!r} is no interface name: letters, digits, dot, hyphen and underscore.")
+    try:
+        interface_name(name)
+    except ValueError as error:
+        raise OperatorError(f"{key}: {error}.") from error

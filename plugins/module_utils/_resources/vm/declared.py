@@ -12,6 +12,18 @@ from uuid import UUID
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.key_types import WORDS
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
+    DISK_SECTOR,
+    HIGHEST_PORT,
+    LEAST_DISK,
+    LEAST_MEMORY_MIB,
+    LONGEST_VM_NAME,
+    MOST_DISK,
+    MOST_DISKS,
+    MOST_MEMORY_MIB,
+    MOST_NICS,
+    MOST_VCPUS,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import describe, nearest, show, show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section
@@ -28,19 +40,11 @@ if TYPE_CHECKING:
     """Its ValueError says what is wrong and what would be right."""
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-LONGEST_NAME = 200  # of the files that are called after it, with their endings
 POOL = re.compile(r"(?!\.)[^/\x00-\x1f]{1,200}")
 NETWORK = re.compile(r"[^/\x00-\x1f]{1,200}")
 MACHINE = re.compile(r"q35|pc-q35-[A-Za-z0-9._]+")
 URL = re.compile(r"[a-z][-+.a-z0-9]*://[!-~]+")
 ROTATING_BUSES = ("scsi", "sata")
-MOST_DISKS = 20
-MOST_NICS = 32  # far more do not find a slot
-MOST_VCPUS = 255  # more need an IOMMU in the VM
-LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 64, 16 * 1024**2
-LEAST_DISK, MOST_DISK = 1024**2, 64 * 1024**4
-SECTOR = 512
-HIGHEST_PORT = 65535
 
 
 def problems_of(items: Sequence[Arguments], pool: str | None) -> list[Problem]:
@@ -53,7 +57,7 @@ def problems_of(items: Sequence[Arguments], pool: str | None) -> list[Problem]:
 
 
 def problems_of_owner(owner: str) -> list[Problem]:
-    return [Problem("", *wrong) for wrong in _wrong("owner", owner, kinds.dns_label)]
+    return [Problem("", *wrong) for wrong in _wrong("owner", owner, kinds.cluster_name)]
 
 
 def names_of(items: Sequence[Arguments]) -> Iterator[Problem]:
@@ -81,8 +85,8 @@ def is_wrong(value: Any, check: Check) -> bool:
 
 
 def file_name(value: str) -> None:
-    if not NAME.fullmatch(value) or len(value) > LONGEST_NAME:
-        right = f"up to {LONGEST_NAME} letters, digits, dots, hyphens and underscores are right"
+    if not NAME.fullmatch(value) or len(value) > LONGEST_VM_NAME:
+        right = f"up to {LONGEST_VM_NAME} letters, digits, dots, hyphens and underscores are right"
         raise ValueError(f"is {show(value)}; {right}, the first a letter or digit")
 
 
@@ -119,8 +123,8 @@ def _words(value: Any) -> None:
 
 def _disk_size(value: int) -> None:
     between(LEAST_DISK, MOST_DISK)(value)
-    if value % SECTOR:
-        raise ValueError(f"is {value}; a multiple of {SECTOR} is right, which a sector has")
+    if value % DISK_SECTOR:
+        raise ValueError(f"is {value}; a multiple of {DISK_SECTOR} is right, which a sector has")
 
 
 def between(least: int, most: int) -> Check:
