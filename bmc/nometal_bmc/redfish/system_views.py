@@ -90,7 +90,7 @@ def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> N
         with domains.edit(uuid) as root:
             wish.write(domains, root)
             firmware.note_wish(root, domains.read_live(uuid), firmware.mode, wish.mode)
-        boot.follow(domains, uuid)
+        boot.follow(domains, uuid, domains.read(uuid))
 
 
 def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:

@@ -67,15 +67,15 @@ def set_override(domains: Domains, uuid: str, override: Override) -> None:
     with domains.lock(uuid):
         with domains.edit(uuid) as root:
             put(root, override)
-        follow(domains, uuid)
+        follow(domains, uuid, domains.read(uuid))
 
 
-def follow(domains: Domains, uuid: str) -> None:
-    """A running guest that is reset, or reboots by itself, boots by the present order as well."""
+def follow(domains: Domains, uuid: str, root: etree._Element) -> None:
+    """A running guest that is reset, or reboots by itself, boots by the order of this definition as well."""
     live = domains.read_live(uuid)
     if live is None:
         return
-    orders = {_key(device): _number(device) for device in _devices(domains.read(uuid))}
+    orders = {_key(device): _number(device) for device in _devices(root)}
     names = {part(device, "alias").get("name", ""): _key(device) for device in _devices(live)}
     set_boot_indexes(domains.domain(uuid), {name: orders.get(key) for name, key in names.items()})
 
@@ -99,7 +99,14 @@ def use_up(domains: Domains, uuid: str, mark: str | None) -> None:
     with domains.lock(uuid):
         root = domains.read(uuid)
         if mark and mark == _mark_for_once(root):
-            set_override(domains, uuid, Override(http_uri=get(root).http_uri))
+            ended = Override(http_uri=get(root).http_uri)
+            put(root, ended)
+            try:
+                # First: a client that reads that the override is over may reset the guest at once.
+                follow(domains, uuid, root)
+            finally:
+                with domains.edit(uuid) as definition:
+                    put(definition, ended)
 
 
 def _mark_for_once(root: etree._Element) -> str | None:

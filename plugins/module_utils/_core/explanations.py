@@ -32,5 +32,7 @@ def worded(wording: Wording, facts: Mapping[str, Any]) -> str:
 
 
 class _Lister(Formatter):
-    def format_field(self, value: Any, spec: str) -> Any:
-        return super().format_field(", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value, spec)
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return super().format_field(
+            ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value, format_spec
+        )

@@ -536,6 +536,6 @@ def test_bad_input_changes_nothing(world: World) -> None:
         assert refused["msg"].startswith("up0 exists and is no bridge")
     refused = world.firewall({**LAB, "bridges": ["baremetal; reboot"]})
     assert refused["failed"]
-    assert "bridges[0]: must be an interface name: " in refused["msg"]
+    assert "bridges[0]: must be at most 15 characters long, the limit of Linux " in refused["msg"]
     assert "(got 'baremetal; reboot" in refused["msg"]
     assert world.rules() == before
