@@ -14,24 +14,26 @@ MARGIN = 16
 def picture() -> str:
     from unit.rehearsal import reports  # noqa: PLC0415 - found by main()
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.page import page  # noqa: PLC0415
+    from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import (  # noqa: PLC0415
+        lab_drawing,
+        style,
+    )
 
-    html = page(reports.report(nodes=4))
-    [style] = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
-    wide = re.findall(r"<svg.*?</svg>", html, re.DOTALL)[0]
+    wide = lab_drawing.svg(reports.report(nodes=4)).partition("</svg>")[0] + "</svg>"
     left, top, width, height = map(float, re.findall(r'viewBox="([^"]*)"', wide)[0].split())
     box = f"{left - MARGIN:g} {top - MARGIN:g} {width + 2 * MARGIN:g} {height + 2 * MARGIN:g}"
     ground = f'<rect x="{left - MARGIN:g}" y="{top - MARGIN:g}" width="100%" height="100%" fill="#ffffff"/>'
-    opening, rest = wide.split(">", 1)
-    opening = re.sub(r'viewBox="[^"]*"', f'viewBox="{box}"', opening)
-    if "xmlns=" not in opening:
-        opening += ' xmlns="http://www.w3.org/2000/svg"'
-    plain = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)  # it is shown on a page of others
-    values = dict(re.findall(r"--([a-z-]+):([^;}]+)", plain))
-    filled = re.sub(r"var\(--([a-z-]+)\)", lambda name: values[name[1]], plain)  # not every viewer has variables
+    opening, rest = re.sub(r'viewBox="[^"]*"', f'viewBox="{box}"', wide, count=1).split(">", 1)
+    return f"{opening}><style>{_rules(style.STYLE)}</style>{ground}{rest}\n"
+
+
+def _rules(page_style: str) -> str:
+    """Those of drawings, without what depends on the viewer: it is shown on pages of others."""
+    everywhere = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", page_style)
+    values = dict(re.findall(r"--([a-z-]+):([^;}]+)", everywhere))
+    filled = re.sub(r"var\(--([a-z-]+)\)", lambda name: values[name[1]], everywhere)  # not every viewer has variables
     used = [rule for rule in re.findall(r"[^{}]+\{[^}]*\}", filled) if rule.strip().startswith("svg")]
-    rules = "".join(["text{font-family:sans-serif}", *used])
-    return f"{opening}><style>{rules}</style>{ground}{rest}\n"
+    return "".join(["text{font-family:sans-serif}", *used])
 
 
 def main() -> None:

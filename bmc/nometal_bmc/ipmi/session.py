@@ -18,7 +18,6 @@ from nometal_bmc.ipmi.wishes import described
 LOG = logging.getLogger(__name__)
 ACCESS = logging.getLogger("nometal_bmc.access")
 UNAUTHORIZED_NAME = 0x0D
-CLIENT_SESSION = slice(4, 8)
 """In an open session request."""
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -158,7 +157,3 @@ class Lab:
         identity = Identity(self.name)
         name = identity.media_pool
         return StoragePool(name=name, uuid=identity.uuid_of("media-pool"), path=f"{POOL_DIRECTORY}/{name}")
-
-
-def labs_in(home: Path) -> list[str]:
-    return sorted(entry.name for entry in os.scandir(home) if entry.is_dir()) if home.is_dir() else []

@@ -70,6 +70,10 @@ def known_keys(known: Iterable[str]) -> str:
     return f"known keys: {', '.join(sorted(known))}"
 
 
+def abbreviated(names: Sequence[str], most: int) -> str:
+    return ", ".join(names[:most]) + (" and so on" if len(names) > most else "")
+
+
 def show_key(name: object) -> str:
     """A key inside a path, quoted only where it would garble the message."""
     if isinstance(name, str) and name.isascii() and name.isprintable() and name and len(name) <= SHOWN_LENGTH:

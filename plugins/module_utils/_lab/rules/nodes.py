@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, nearest
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import abbreviated, got, must_be, nearest
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
@@ -46,7 +46,7 @@ def overrides(lab: ParsedLab) -> Iterator[Finding]:
         path = f"nodes.overrides.{name}"
         if name not in names:
             close = nearest(name, names)
-            hint = f"did you mean {close}?" if close else f"its nodes are {_listed(names)}"
+            hint = f"did you mean {close}?" if close else f"its nodes are {abbreviated(names, LISTED)}"
             yield Finding("nodes.unknown", path, f"unknown node; {hint}")
         if override.provisioning_mac and spec.provisioning_network is None:
             text = "must be left out without lab_spec.provisioning_network"
@@ -54,10 +54,6 @@ def overrides(lab: ParsedLab) -> Iterator[Finding]:
         if override.bmc_port and spec.bmc.protocol != "ipmi":
             text = "must be left out unless bmc.protocol is ipmi: with Redfish, all nodes share bmc.port"
             yield Finding("nodes.bmc-port-unused", f"{path}.bmc_port", text)
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:LISTED]) + (" and so on" if len(names) > LISTED else "")
 
 
 def hypervisors(lab: ParsedLab) -> Iterator[Finding]:

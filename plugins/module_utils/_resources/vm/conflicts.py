@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import abbreviated
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import gib
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import AUTO, POOL_KINDS
@@ -60,7 +61,7 @@ def shared_disks(files: Mapping[str, str], uses: Iterable[Use], doubts: Iterable
             text = f"{disk}, and it is the base of {use.by}: remove that first, or give it another base"
         yield Problem(files[use.file], "disks", text)
     if files:
-        names = _listed(list(dict.fromkeys(files.values())))
+        names = abbreviated(list(dict.fromkeys(files.values())), LISTED)
         yield from (Problem(names, "disks", f"would be destroyed, and {doubt}") for doubt in doubts)
 
 
@@ -158,7 +159,7 @@ def _memory(host: Host, wanted: Fleet) -> Iterator[Problem]:
     if over and not alone:
         total = sum(vm.memory_mib for vm in wanted.vms.values())
         text = f"the VMs need {total} MiB together, and the host has {host.memory_mib} MiB"
-        yield Problem(_listed(over), "memory_mib", f"{text}: less memory, fewer VMs, or a larger host")
+        yield Problem(abbreviated(over, LISTED), "memory_mib", f"{text}: less memory, fewer VMs, or a larger host")
 
 
 def _disks(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:
@@ -247,12 +248,8 @@ def _room(pool: Pool, wanted: Fleet) -> Iterator[Problem]:
         names = [name for name, vm in wanted.vms.items() if any(grow[disk.name] > 0 for disk in vm.disks)]
         text = f"{gib(pool.free_bytes)} are free in pool {pool.name} ({pool.directory}), and new disks need "
         text += f"{gib(needed)} to begin with: free some space, or mount a larger one"
-        yield Problem(_listed(names), "disks", text)
+        yield Problem(abbreviated(names, LISTED), "disks", text)
 
 
 def _size_now(pool: Pool, name: str) -> int:
     return pool.volumes[name].size_bytes if name in pool.volumes else 0
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names[:LISTED]) + (" and so on" if len(names) > LISTED else "")
