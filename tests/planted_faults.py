@@ -366,9 +366,9 @@ JUDGEMENTS = (
     ),
     Fault(
         "a-second-dhcp-server-is-not-suspected",
-        f"{UTILS}/_checks/rehearsal/causes.py",
-        "ADDRESS = (broken_path, causes_network.exhausted_pool, causes_network.foreign_lease, *FILTERED)",
-        "ADDRESS = (broken_path, causes_network.exhausted_pool, *FILTERED)",
+        f"{UTILS}/_checks/rehearsal/causes_network.py",
+        'Cause("dhcp.foreign-lease", ADDRESS, second_server, _second_server, OFF_THE_BRIDGE),',
+        "",
         "tests/unit/rehearsal/test_causes.py tests/unit/rehearsal/test_recorded.py",
     ),
     Fault(

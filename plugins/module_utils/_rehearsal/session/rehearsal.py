@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,6 @@ LABS = Path("/var/lib/nometal/labs")
 ENDING_SECONDS, PLAYING_SECONDS = 60, 1800
 OF_SILENCE = ("boots", "boots from its medium", "boots from its disk", "comes to its end")
 """Checks that fail when a guest says nothing."""
-SILENT = ("it has not come up", "it fell silent", "nothing heard")
 
 
 @contextmanager
@@ -131,7 +130,7 @@ def rehearse(
     report = {
         **_nothing(lab, began, event_log),
         "ok": all(check.state != FAILED for check in checks),
-        "checks": [asdict(check) for check in checks],
+        "checks": [check.to_dict() for check in checks],
         "consoles": seen.consoles,
         "picture": seen.picture,
     }
@@ -148,7 +147,8 @@ def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Chec
         checks += judge_node.judge(lab, node, story, can_secure_boot=can_secure_boot)
     if not story.finished and ("network" in story.seen or story.broken):
         seen = story.broken or "it fell silent"
-        checks.append(Check("comes to its end", BOOTSTRAP, FAILED, "it drives all nodes to the end", seen))
+        facts = {"silent": not story.broken}
+        checks.append(Check("comes to its end", BOOTSTRAP, FAILED, "it drives all nodes to the end", seen, facts=facts))
     return checks
 
 
@@ -197,8 +197,8 @@ class Seen:
 
 
 def is_silence(check: Check, lost: Mapping[str, str]) -> bool:
-    says_nothing = check.who in lost or any(said in check.seen for said in SILENT)
-    return check.state == FAILED and check.check in OF_SILENCE and says_nothing
+    says_nothing = check.who in lost or check.facts.get("silent")
+    return check.state == FAILED and check.check in OF_SILENCE and bool(says_nothing)
 
 
 def _nothing(lab: Lab, began: str, event_log: EventLog) -> dict[str, Any]:
