@@ -9,15 +9,13 @@ import inspect
 import os
 import shlex
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import supervisor
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving, files_say
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
@@ -81,7 +79,7 @@ class Supervised:
         self._stop()
         self._serving.begin()
         run(str(self._entry.path), "", "started")
-        _wait_until(self.is_running, f"The supervisor of {self.name} does not start")
+        self._require(self.is_running, f"The supervisor of {self.name} does not start")
 
     def give_up(self) -> None:
         self._entry.remove()
@@ -116,11 +114,13 @@ class Supervised:
         if pid is None:
             return
         os.kill(pid, signal.SIGTERM)
-        with suppress(OperatorError):
-            _wait_until(lambda: not self.is_running(), "")
+        if wait.comes_true(lambda: not self.is_running(), STOPPING_SECONDS, 0.05):
             return
         os.kill(pid, signal.SIGKILL)  # and the kernel ends the service with it
-        _wait_until(lambda: not self.is_running(), f"The supervisor of {self.name} (process {pid}) does not end")
+        self._require(lambda: not self.is_running(), f"The supervisor of {self.name} (process {pid}) does not end")
+
+    def _require(self, condition: Callable[[], bool], complaint: str) -> None:
+        wait.require(condition, STOPPING_SECONDS, lambda: f"{complaint} within {STOPPING_SECONDS} seconds.", 0.05)
 
 
 def since_begin(log: str) -> list[str]:
@@ -152,11 +152,3 @@ def of_last_start(log: str) -> list[str]:
 
 def _program() -> str:
     return f"#!/usr/bin/python3\n{inspect.getsource(supervisor)}"
-
-
-def _wait_until(condition: Callable[[], bool], complaint: str) -> None:
-    deadline = time.monotonic() + STOPPING_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise OperatorError(f"{complaint} within {STOPPING_SECONDS} seconds.")
-        time.sleep(0.05)

@@ -7,13 +7,11 @@ import os
 import re
 import signal
 import socket
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, network_hook, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import pid_file_of, pid_of, run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import lists_interfaces, missing_bindings
@@ -183,11 +181,7 @@ def _lacks_driver() -> bool:
 
 
 def _wait_for(condition: Callable[[], bool], complaint: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise OperatorError(f"{complaint} after {PATIENCE:.0f} seconds.")
-        time.sleep(0.1)
+    wait.require(condition, PATIENCE, lambda: f"{complaint} after {PATIENCE:.0f} seconds.")
 
 
 def _service_of(unit: str) -> str:
