@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import shlex
 import signal
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import supervisor
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving, files_say
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import Program, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class Supervised:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._entry = HookEntry(f"{lab.name}.bmc")
-        self._program = lab.directory / supervisor.PROGRAM
+        self._program = Program(lab.directory / supervisor.PROGRAM, text_of(supervisor))
         self._serving = Serving(lab)
 
     @property
@@ -49,13 +49,13 @@ class Supervised:
         return self._lab.unit
 
     def definition(self) -> str:
-        return self._hook() + _program()
+        return self._hook() + self._program.text
 
     def is_there(self) -> bool:
         return self._entry.path.exists()
 
     def is_installed(self) -> bool:
-        return self._entry.read() == self._hook() and files_say(self._program, _program())
+        return self._entry.read() == self._hook() and self._program.is_installed
 
     def is_running(self) -> bool:
         return self._pid() is not None
@@ -72,7 +72,7 @@ class Supervised:
         """Nobody else has a say in it."""
 
     def install(self) -> None:
-        files.write_whole(self._program, _program(), 0o755)
+        self._program.install()
         self._entry.write(self._hook())
 
     def restart(self) -> None:
@@ -102,12 +102,12 @@ class Supervised:
     def _hook(self) -> str:
         # libvirt asks polkit about users other than root, over the system bus; without one it would refuse them.
         user = self._lab.user if SYSTEM_BUS.exists() else "root"
-        command = [str(self._program), str(self._lab.directory), user, *self._lab.command]
+        command = [str(self._program.path), str(self._lab.directory), user, *self._lab.command]
         return HOOK.format(name=self._lab.name, command=shlex.join(command))
 
     def _pid(self) -> int | None:
         """Also of one whose directory was removed with all that is known of it."""
-        return supervisor.pid(self._lab.directory) or next(_processes_of(self._program), None)
+        return supervisor.pid(self._lab.directory) or next(_processes_of(self._program.path), None)
 
     def _stop(self) -> None:
         pid = self._pid()
@@ -148,7 +148,3 @@ def of_last_start(log: str) -> list[str]:
     if not ends:
         return lines
     return lines[ends[-2] if len(ends) > 1 else 0 : ends[-1]]
-
-
-def _program() -> str:
-    return f"#!/usr/bin/python3\n{inspect.getsource(supervisor)}"

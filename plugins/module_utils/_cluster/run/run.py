@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import secrets
@@ -22,13 +21,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner, running
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, processes, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import PYTHON, Program, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
-PYTHON = "/usr/bin/python3"
 STARTING_SECONDS, STOPPING_SECONDS, KILLING_SECONDS = 15, 120, 10
 SYSTEMD_SECONDS = STOPPING_SECONDS + 30
 PAUSE = 0.02
@@ -87,7 +86,7 @@ def start(place: Place, plan: Plan) -> None:
     began = time.time()
     identity = secrets.token_hex(8)
     files.write_whole(place.directory / runner.PLAN, json.dumps({**asdict(plan), "id": identity}) + "\n", 0o600)
-    files.write_whole(place.runner, inspect.getsource(runner), 0o600)
+    Program(place.runner, text_of(runner), 0o600).install()
     by_systemd = Path("/run/systemd/system").is_dir()
     (_start_by_systemd if by_systemd else _start_detached)(place)
 
