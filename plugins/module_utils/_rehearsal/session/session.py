@@ -173,9 +173,10 @@ class Stage:
 
     def _secrets(self) -> Secrets:
         own = self._places.bmc_home / self._lab.name
-        logins = credentials.read(own / "credentials.json")
+        file = credentials.file_of(self._places.bmc_home, self._lab.name)
+        logins = credentials.read(file)
         if not logins:
-            raise OperatorError(f"{own}/credentials.json is not there: playbooks/bmc.yml gives the VMs their BMCs.")
+            raise OperatorError(f"{file} is not there: playbooks/bmc.yml gives the VMs their BMCs.")
         ca = own / "tls/ca.pem"
         return Secrets(
             logins={name: {"username": login.username, "password": login.password} for name, login in logins.items()},
