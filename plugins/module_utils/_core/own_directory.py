@@ -44,7 +44,8 @@ class OwnDirectory:
     def alone(self) -> Iterator[None]:
         """Runs for other labs wait, once there is anything."""
         with self._lock:
-            self._take_lock()
+            if self.mark.exists():  # its path may lead through what is no directory, which is refused later
+                self._take_lock()
             yield
 
     def refuse_another(self, instead: str) -> None:
