@@ -228,8 +228,8 @@ ON_THE_HOST = (
     Fault(
         "a-lock-whose-file-is-gone",
         f"{UTILS}/_core/lock.py",
-        "if _is_still(path, descriptor):",
-        "if descriptor:",
+        "if has_lock and _is_still(path, descriptor):",
+        "if has_lock:",
         "tests/unit/host/test_lock.py",
     ),
     Fault(

@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
@@ -81,11 +82,11 @@ class Lab:
 
     @property
     def credentials(self) -> Path:
-        return self.directory / "credentials.json"
+        return credentials.file_of(self.home, self.name)
 
     @property
     def hashes(self) -> Path:
-        return self.directory / "hashes.json"
+        return credentials.hashes_of(self.home, self.name)
 
     @property
     def serving(self) -> Path:

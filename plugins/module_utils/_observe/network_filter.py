@@ -15,11 +15,11 @@ import re
 import signal
 import socket
 import struct
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
@@ -132,7 +132,7 @@ def restore(is_whole: Callable[[], bool]) -> bool:
     if SYSTEMD.is_dir():
         with suppress(OperatorError):
             run("sh", "-c", RELOADED)
-            if _comes_true(is_whole, PATIENCE_WITH_SIGNAL):
+            if wait.comes_true(is_whole, PATIENCE_WITH_SIGNAL):
                 return False
         _restart_unit()
     else:
@@ -142,7 +142,7 @@ def restore(is_whole: Callable[[], bool]) -> bool:
 
 def refuse_loss(network: Definition) -> None:
     """What libvirt has been asked to put back has to be there, some time after it was restarted."""
-    if not _comes_true(lambda: not lost_of(network), PATIENCE):
+    if not wait.comes_true(lambda: not lost_of(network), PATIENCE):
         raise OperatorError(
             f"libvirt was restarted and has not put its rules back into {', '.join(lost_of(network))} of the packet "
             "filter: its log says why (journalctl -u libvirtd -u virtnetworkd)."
@@ -162,7 +162,7 @@ def _restart_by_hand() -> None:
     pid = _daemon()
     command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")[:-1]
     os.kill(pid, signal.SIGTERM)
-    if not _comes_true(lambda: not Path(f"/proc/{pid}").exists(), PATIENCE):
+    if not wait.comes_true(lambda: not Path(f"/proc/{pid}").exists(), PATIENCE):
         raise OperatorError(f"{command[0]} (process {pid}) does not stop after {PATIENCE:.0f} seconds.")
     run(*command)
 
@@ -196,12 +196,3 @@ def _output_of(*command: str) -> str | None:
         return run(*command)
     except OperatorError:
         return None
-
-
-def _comes_true(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True

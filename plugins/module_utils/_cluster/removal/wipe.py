@@ -145,7 +145,7 @@ class Nodes:
         if not protocol.startswith("redfish"):
             return None
         with suppress(OperatorError, OSError, KeyError):
-            login = credentials.read(own / "credentials.json")[vm_name]
+            login = credentials.read(credentials.file_of(self._bmc_home, self._lab))[vm_name]
             told = {
                 "url": f"{transport or 'https'}:{place}",
                 "ca": "" if transport == "http" else (own / "tls/ca.pem").read_text(encoding="ascii"),

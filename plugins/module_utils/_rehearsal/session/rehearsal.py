@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -31,6 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import page, picture
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import bootstrap_vm, host_view
@@ -57,24 +56,17 @@ def alone(lab: str, *, end_other: bool = False, patience: float = 1.0) -> Iterat
     directory = RUNS / lab
     files.make_directory(directory)
     with files.open_kept(directory / "lock", 0o644) as lock:
-        _take(lock, end_other, (ENDING_SECONDS if end_other else PLAYING_SECONDS) * patience)
+        take(
+            lock,
+            (ENDING_SECONDS if end_other else PLAYING_SECONDS) * patience,
+            lambda: f"Another rehearsal of this lab does not end, process {_holder(lock)}: end it.",
+            meanwhile=(lambda: _ask_to_end(lock)) if end_other else None,
+            pause=0.5,
+        )
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
-
-
-def _take(lock: Any, end_other: bool, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if end_other:
-                _ask_to_end(lock)
-        if time.monotonic() > deadline:
-            raise OperatorError(f"Another rehearsal of this lab does not end, process {_holder(lock)}: end it.")
-        time.sleep(0.5)
 
 
 def _ask_to_end(lock: Any) -> None:
