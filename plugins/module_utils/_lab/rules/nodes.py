@@ -13,10 +13,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ROTATING_BUSES, BmcProtocol
 
 PAIR = 2
 LISTED = 6
-ROTATING_BUSES = ("scsi", "sata")
 
 
 def control_plane(lab: ParsedLab) -> Iterator[Problem]:
@@ -50,7 +50,7 @@ def overrides(lab: ParsedLab) -> Iterator[Problem]:
         if override.provisioning_mac and spec.provisioning_network is None:
             text = "must be left out without lab_spec.provisioning_network"
             yield Problem("nodes.provisioning-mac-unused", f"{path}.provisioning_mac", text)
-        if override.bmc_port and spec.bmc.protocol != "ipmi":
+        if override.bmc_port and spec.bmc.protocol != BmcProtocol.IPMI:
             text = "must be left out unless bmc.protocol is ipmi: with Redfish, all nodes share bmc.port"
             yield Problem("nodes.bmc-port-unused", f"{path}.bmc_port", text)
 

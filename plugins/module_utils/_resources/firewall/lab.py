@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import cluster_name, interface_name
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-FORWARD_MODES = ("nat", "route", "open", "isolated")
 LONGEST_TAG = 20  # with what follows it, this is as long as iptables lets a chain's name be
 HASH_LENGTH = 6
 Read = TypeVar("Read")
@@ -134,8 +134,8 @@ class Reader:
         return tuple(sorted(set(macs)))
 
     def _forward(self, at: str, mode: Any) -> str:
-        if mode not in FORWARD_MODES:
-            self.problems.append(f"{at}: {_found(mode)}; one of {', '.join(FORWARD_MODES)} is right")
+        if mode not in tuple(Forward):
+            self.problems.append(f"{at}: {_found(mode)}; one of {', '.join(Forward)} is right")
         return str(mode)
 
     def _address(self, at: str, given: Mapping[str, Any]) -> Address:
