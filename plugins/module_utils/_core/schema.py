@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
+    InvalidDataError,
     got,
     is_list,
     known_keys,
@@ -121,10 +122,15 @@ class Section:
         for item in keys_of(self.declared):
             _read_key(item, given.get(item.name), inside(at, item.name), problems, read)
         lacking = [item for item in keys_of(self.declared) if item.required and item.default is None]
-        return UNREADABLE if any(item.attribute not in read for item in lacking) else self._made(read, at)
+        return UNREADABLE if any(item.attribute not in read for item in lacking) else self._made(read, at, problems)
 
-    def _made(self, read: dict[str, Any], at: str) -> Any:
-        made = self.declared(**read)
+    def _made(self, read: dict[str, Any], at: str, problems: Problems) -> Any:
+        """A dataclass may refuse values that contradict each other: InvalidDataError names the key."""
+        try:
+            made = self.declared(**read)
+        except InvalidDataError as error:
+            problems.add_unknown("schema.value", inside(at, error.at), str(error))
+            return UNREADABLE
         if isinstance(made, Located):
             object.__setattr__(made, "at", at)
         return made
