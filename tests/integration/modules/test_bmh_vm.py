@@ -391,7 +391,7 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
     expected = [
         "No VM was changed, because of this:",
         "- demo-2: vcpus: is 9999; 1 to 255 are right",
-        "- demo-3: memory_mib: is 1000000000; 64 to 16777216 are right",
+        "- demo-3: memory_mib: is 1000000000; 128 to 16777216 are right",
         "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
         "- demo-7: cpu_mode: is host-passthrough, which needs KVM; maximum is right for domain_type qemu",
         "- demo-8: disks[0].size_bytes: is a huge number; 1048576 to 70368744177664 are right",
