@@ -183,8 +183,8 @@ PLANS = (
     Fault(
         "strangers-are-let-into-a-nat",
         f"{UTILS}/_resources/firewall/rules.py",
-        'only_answers = network.forward == "nat"',
-        'only_answers = network.forward == "route"',
+        "only_answers = network.forward == Forward.NAT",
+        "only_answers = network.forward == Forward.ROUTE",
         "tests/unit/firewall/test_lab_firewall.py",
     ),
     Fault(

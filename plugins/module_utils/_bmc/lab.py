@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
 OPERATOR = "operator"
 IPMI_USER = "admin"
 """ipmitool takes 16 characters at most, so VMs' names will not do."""
-VIRTUAL_MEDIA = "redfish-virtualmedia"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Node:
     address: str = ""
     """Empty: what follows from where the service listens."""
     ipmi: Endpoint | None = None
-    protocol: str = VIRTUAL_MEDIA
+    protocol: str = BmcProtocol.VIRTUAL_MEDIA
 
 
 @dataclass(frozen=True)

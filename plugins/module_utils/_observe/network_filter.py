@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Callable
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ PATIENCE_WITH_SIGNAL = 5.0
 
 def lost_of(network: Definition) -> tuple[str, ...]:
     """Chains in which rules of a running network are missing; none where the packet filter cannot be read."""
-    if network.forward == "open":
+    if network.forward == Forward.OPEN:
         return ()
     versions = dict.fromkeys(ipaddress.ip_interface(address).version for address in network.addresses)
     return tuple(chain for version in versions for chain in _lost_of_version(network, version))
@@ -175,14 +176,14 @@ def _daemon() -> int:
 
 
 def _translated(network: Definition, version: int) -> list[str]:
-    is_nat = network.forward == "nat" or (network.forward.startswith("nat,") and version == 4)  # noqa: PLR2004
+    is_nat = network.forward == Forward.NAT or (network.forward.startswith("nat,") and version == 4)  # noqa: PLR2004
     return _routed(network, version) if is_nat else []
 
 
 def _routed(network: Definition, version: int) -> list[str]:
     interfaces = map(ipaddress.ip_interface, network.addresses)
     subnets = [str(interface.network) for interface in interfaces if interface.version == version]
-    return [] if network.forward == "isolated" else subnets
+    return [] if network.forward == Forward.ISOLATED else subnets
 
 
 def _tables_of(saved: str) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.caus
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import listed
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import PORT, is_between
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import lab as firewall
 
@@ -131,7 +132,7 @@ def no_forwarding(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
 
 def no_translation(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
     """Known only where rules were read at all."""
-    if lab.machine_network["forward"] != "nat" or not evidence.rules:
+    if lab.machine_network["forward"] != Forward.NAT or not evidence.rules:
         return None
     subnets = [address["cidr"] for address in lab.machine_network["addresses"] if address["family"] == "ipv4"]
     masks = [rule.text for rule in evidence.rules if "masquerade" in rule.text.lower()]

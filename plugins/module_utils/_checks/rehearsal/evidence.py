@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
     domain_xml,
     network_filter,
@@ -96,7 +97,7 @@ def gather(connection: Any, lab: Lab) -> Evidence:
     links = {link["address"]: f"link {name}" for name, link in seen.links.items()}
     return replace(
         seen,
-        bmc_doors=_doors(lab) if runs and lab.protocol != "ipmi" else (),
+        bmc_doors=_doors(lab) if runs and lab.protocol != BmcProtocol.IPMI else (),
         firewall=_firewall(lab),
         leases=_leases(connection, lab),
         forwarding={family: _is_one(path) for family, path in FORWARDING.items() if path.exists()},

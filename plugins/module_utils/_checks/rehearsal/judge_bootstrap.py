@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     verdict,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import is_between
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ def judge(lab: Lab, story: Story) -> Iterator[Check]:
         return
     yield verdict("boots", BOOTSTRAP, "", BOOTS)
     yield _address(lab, story)
-    if lab.bootstrap["mode"] != "static":
+    if lab.bootstrap["mode"] != BootstrapAddress.STATIC:
         yield _servers(lab, story)
     if story.seen.get("addresses"):
         yield from _routes(lab, story)

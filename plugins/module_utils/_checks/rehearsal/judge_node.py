@@ -26,6 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     skipped,
     verdict,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware, NetworkRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,7 +149,7 @@ def _provisioning_address(told: Mapping[str, Any], node: Node, report: Report) -
 
 
 def machine_mac(node: Node) -> str:
-    return next((nic["mac"] for nic in node["nics"] if nic["role"] == "machine"), node["boot_mac"])
+    return next((nic["mac"] for nic in node["nics"] if nic["role"] == NetworkRole.MACHINE), node["boot_mac"])
 
 
 def _is_made_by_itself(address: str, card: Mapping[str, Any]) -> bool:
@@ -159,9 +160,9 @@ def _is_made_by_itself(address: str, card: Mapping[str, Any]) -> bool:
 def _firmware(node: Node, report: Report, *, can_secure_boot: bool) -> Check:
     wanted = node["firmware"]
     found = report["firmware"]
-    if found == "uefi" and report["secure_boot"]:
-        found = "uefi-secure"
-    if wanted == "uefi-secure" and not can_secure_boot:
+    if found == Firmware.UEFI and report["secure_boot"]:
+        found = Firmware.UEFI_SECURE
+    if wanted == Firmware.UEFI_SECURE and not can_secure_boot:
         return skipped("firmware", node["name"], "the distribution's signed boot loaders are not to be had here")
     return compared("firmware", node["name"], wanted, found)
 

@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal impor
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, domain_xml, node_vms, vm_host
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wipe import empty_drive, make_blank, switch_off
@@ -152,7 +153,7 @@ class Nodes:
                 "username": login.username,
                 "password": login.password,
                 "boot": "Cd",
-                "mode": "bios" if node.get("firmware") == "bios" else "uefi",
+                "mode": "bios" if node.get("firmware") == Firmware.BIOS else "uefi",
             }
             return Redfish(told, "")
         return None

@@ -20,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import files, re
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, node_vms
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.node_vms import NodeVm
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import (
@@ -220,7 +221,7 @@ class Stage:
         return BootstrapVm(
             paths=self._bootstrap,
             domain_type=bootstrap_vm.domain_type(self._connection, [node["vm_name"] for node in lab.nodes]),
-            uefi=any(node["firmware"] != "bios" for node in lab.nodes),
+            uefi=any(node["firmware"] != Firmware.BIOS for node in lab.nodes),
             macs=[first, *(bootstrap_vm.random_mac() for _bridge in provisioning)],
             bridges=[lab.bridge, *provisioning],
         )
