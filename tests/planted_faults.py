@@ -183,8 +183,8 @@ PLANS = (
     Fault(
         "strangers-are-let-into-a-nat",
         f"{UTILS}/_resources/firewall/rules.py",
-        'only_answers = network.forward == "nat"',
-        'only_answers = network.forward == "route"',
+        "only_answers = network.forward == Forward.NAT",
+        "only_answers = network.forward == Forward.ROUTE",
         "tests/unit/firewall/test_lab_firewall.py",
     ),
     Fault(
@@ -228,8 +228,8 @@ ON_THE_HOST = (
     Fault(
         "a-lock-whose-file-is-gone",
         f"{UTILS}/_core/lock.py",
-        "if _is_still(path, descriptor):",
-        "if descriptor:",
+        "if has_lock and _is_still(path, descriptor):",
+        "if has_lock:",
         "tests/unit/host/test_lock.py",
     ),
     Fault(
@@ -366,9 +366,9 @@ JUDGEMENTS = (
     ),
     Fault(
         "a-second-dhcp-server-is-not-suspected",
-        f"{UTILS}/_checks/rehearsal/causes.py",
-        "ADDRESS = (broken_path, causes_network.exhausted_pool, causes_network.foreign_lease, *FILTERED)",
-        "ADDRESS = (broken_path, causes_network.exhausted_pool, *FILTERED)",
+        f"{UTILS}/_checks/rehearsal/causes_network.py",
+        'Cause("dhcp.foreign-lease", ADDRESS, second_server, _second_server, OFF_THE_BRIDGE),',
+        "",
         "tests/unit/rehearsal/test_causes.py tests/unit/rehearsal/test_recorded.py",
     ),
     Fault(

@@ -186,6 +186,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import manifest_files
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import secrets as config_secrets
@@ -270,11 +271,12 @@ def digest_of(config: dict[str, Any]) -> str:
 def job_from(params: dict[str, Any], environment: dict[str, str], found: Program) -> Job:
     manifests = manifest_files.texts_of(job_secrets.mapping_of("manifests", params["manifests"]))
     secret_config = job_secrets.mapping_of("secret_config", params["secret_config"])
-    credentials = Path(params["credentials"] or f"{params['bmc_home']}/{params['lab']}/credentials.json")
+    given = params["credentials"]
+    logins_file = Path(given) if given else credentials.file_of(params["bmc_home"], params["lab"])
     full = config_secrets.with_secrets(
         params["config"],
         pull_secret=job_secrets.pull_secret_of(params["pull_secret"]),
-        logins=job_secrets.logins_of(credentials, params["lab"]),
+        logins=job_secrets.logins_of(logins_file, params["lab"]),
         extra=secret_config,
     )
     return Job(

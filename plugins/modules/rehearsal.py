@@ -139,11 +139,21 @@ table:
 checks:
   description:
     - Each check with C(check), C(who), C(state) (C(ok), C(failed) or C(skipped)), C(expected), C(seen) and C(advice).
+    - For programs, it has a C(code), too, and C(facts), by which keys depends on the code. A check that failed has a
+      C(cause) as far as it is known, with C(code), C(subject), C(severity), C(facts), C(message) and C(advice).
   returned: when played
   type: list
   elements: dict
   sample:
-    - {check: address, who: worker-0, state: ok, expected: 192.168.126.30, seen: 192.168.126.30, advice: ""}
+    - check: address
+      who: worker-0
+      state: ok
+      expected: 192.168.126.30
+      seen: 192.168.126.30
+      advice: ""
+      code: address
+      facts: {addresses: [192.168.126.30], servers: []}
+      cause: null
 stages:
   description: Where the time went.
   returned: when played

@@ -5,7 +5,7 @@ Each function is a fault, and is given what failed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from support.rehearsal_lab import Checks
@@ -22,72 +22,100 @@ NEIGHBOUR_MAC = "02:00:00:00:00:66"
 WRONG_MAC = "52:54:00:66:66:66"
 POOL, OTHERS = 8, 20
 """Addresses for bootstrap VMs, and for everybody else."""
-USED_UP = f"is used up: its {POOL} addresses are leased to 52:54:00:99:00:00"
+
+
+def cause(failed: Checks, who: str, check: str) -> tuple[str, dict[str, Any]]:
+    found = failed[who, check]["cause"]
+    assert found, failed[who, check]
+    return found["code"], found["facts"]
 
 
 def link_down(failed: Checks) -> None:
-    assert "Link nmb-rehearsal is down" in failed["host", "installer's bridge"]["advice"]
+    assert cause(failed, "host", "installer's bridge") == ("path.link-down", {"link": "nmb-rehearsal"})
     assert "bootstrap" not in {who for who, _check in failed}
 
 
 def network_stopped(failed: Checks) -> None:
     assert {who for who, _check in failed} == {"host"}
-    for check in failed.values():
-        assert f"libvirt network {NETWORK} is not running" in check["advice"]
+    for who, check in failed:
+        assert cause(failed, who, check) == ("path.network-stopped", {"network": NETWORK})
 
 
 def record_missing_second_server_small_frames(failed: Checks) -> None:
     names = {("host", "names on the host"), ("bootstrap", "names"), ("bootstrap", "reverse names")}
     assert set(failed) == {*names, ("bootstrap", "DHCP servers"), ("bootstrap", "full-size frames")}
     for name in names:
-        assert f"{NETWORK} has no DNS record of api" in failed[name]["advice"]
-    assert f"A second DHCP server, {ROGUE} ({NEIGHBOUR_MAC})" in failed["bootstrap", "DHCP servers"]["advice"]
-    assert "MTU of nmb-rehearsal is 1400" in failed["bootstrap", "full-size frames"]["advice"]
+        code, facts = cause(failed, *name)
+        assert (code, facts["network"]) == ("dns.record-missing", NETWORK)
+        assert facts["names"][0].startswith("api")
+    code, facts = cause(failed, "bootstrap", "DHCP servers")
+    assert (code, facts["server"]["address"], facts["server"]["mac"]) == ("dhcp.second-server", ROGUE, NEIGHBOUR_MAC)
+    code, facts = cause(failed, "bootstrap", "full-size frames")
+    assert (code, facts["link"], facts["mtu"]) == ("path.small-mtu", "nmb-rehearsal", 1400)
 
 
 def server_without_addresses(failed: Checks) -> None:
     assert set(failed) == {("bootstrap", "address"), ("bootstrap", "DHCP servers")}
-    for check in failed.values():
-        assert USED_UP in check["advice"]
+    for name in failed:
+        _is_used_up(failed, *name)
+
+
+def _is_used_up(failed: Checks, who: str, check: str) -> None:
+    code, facts = cause(failed, who, check)
+    assert (code, facts["size"], facts["macs"][0]) == ("dhcp.pool-used-up", POOL, "52:54:00:99:00:00")
 
 
 def pool_used_up_address_taken_bmc_stopped(failed: Checks) -> None:
     assert set(failed) == {("bootstrap", "address"), ("bootstrap", "virtual addresses free"), (NODE, "BMC answers")}
-    assert USED_UP in failed["bootstrap", "address"]["advice"]
-    assert f"It is {API} ({NEIGHBOUR_MAC})" in failed["bootstrap", "virtual addresses free"]["advice"]
-    assert f"service {SERVICE} does not run" in failed[NODE, "BMC answers"]["advice"]
+    _is_used_up(failed, "bootstrap", "address")
+    code, facts = cause(failed, "bootstrap", "virtual addresses free")
+    assert (code, facts["holders"][0]["address"], facts["holders"][0]["mac"]) == ("vip.held", API, NEIGHBOUR_MAC)
+    code, facts = cause(failed, NODE, "BMC answers")
+    assert (code, facts["service"]) == ("bmc.no-service", SERVICE)
 
 
 def bmc_filtered_addresses_untranslated(failed: Checks) -> None:
     assert set(failed) == {("bootstrap", "way out"), (NODE, "BMC answers")}
-    assert "it is filtered between them, by `iifname" in failed[NODE, "BMC answers"]["advice"]
-    assert "chain INPUT" in failed[NODE, "BMC answers"]["advice"]
-    assert "rules that translate 192.168.126.0/24 are gone" in failed["bootstrap", "way out"]["advice"]
-    assert "playbooks/network.yml repairs it" in failed["bootstrap", "way out"]["advice"]
+    code, facts = cause(failed, NODE, "BMC answers")
+    assert (code, facts["rule"][:8]) == ("bmc.filtered-by-rule", "`iifname")
+    assert "chain INPUT" in facts["rule"]
+    assert cause(failed, "bootstrap", "way out") == ("filter.no-translation", {"subnet": "192.168.126.0/24"})
+    assert "playbooks/network.yml" in failed["bootstrap", "way out"]["cause"]["advice"]
 
 
 def password_wrong_medium_out_of_reach(failed: Checks) -> None:
     assert set(failed) == {("host", "virtual addresses"), (NODE, "BMC login"), (OTHER, "power and media")}
-    assert "does not know the password" in failed[NODE, "BMC login"]["advice"]
-    assert f"must reach http://{API}:6180" in failed[OTHER, "power and media"]["advice"]
-    for check in (failed["host", "virtual addresses"], failed[OTHER, "power and media"]):
-        assert "chain OUTPUT" in check["advice"]
+    login = failed[NODE, "BMC login"]
+    assert (login["code"], login["facts"]["step"], login["cause"]) == ("bmc-login", "login", None)
+    assert "does not know the password" in login["advice"]
+    for name, expected in (
+        (("host", "virtual addresses"), "vip.filtered"),
+        ((OTHER, "power and media"), "medium.filtered"),
+    ):
+        code, facts = cause(failed, *name)
+        assert (code, facts["url"]) == (expected, f"http://{API}:6180")
+        assert "chain OUTPUT" in facts["rule"]
 
 
 def boot_order_not_changed(failed: Checks) -> None:
     assert set(failed) == {(NODE, "boots from its disk")}
-    check = failed[NODE, "boots from its disk"]
-    assert check["seen"] == "it booted its medium again"
-    assert "in its drive, although its BMC had ejected it" in check["advice"]
-    assert "boot order cdrom, disk, interface, although its BMC was told disk" in check["advice"]
+    assert failed[NODE, "boots from its disk"]["seen"] == "it booted its medium again"
+    code, facts = cause(failed, NODE, "boots from its disk")
+    assert (code, facts["order"], facts["wanted"]) == ("vm.wrong-start", ["cdrom", "disk", "interface"], "disk")
+    assert facts["medium"]
+    assert not facts["needs_medium"]
 
 
 def mac_wrong_disk_read_only_nothing_forwarded(failed: Checks) -> None:
     assert set(failed) == {(NODE, "MAC address"), (NODE, "disk written"), ("bootstrap", "way out")}
-    assert "another MAC address than its reservation" in failed[NODE, "MAC address"]["advice"]
-    assert failed[NODE, "MAC address"]["seen"] == WRONG_MAC
-    assert f"take {READ_ONLY} out with `virsh edit {VM}`" in failed[NODE, "disk written"]["advice"]
-    assert "does not forward ipv4 packets" in failed["bootstrap", "way out"]["advice"]
+    mac = failed[NODE, "MAC address"]
+    assert (mac["code"], mac["seen"], mac["facts"]) == ("mac-address", WRONG_MAC, {"macs": [WRONG_MAC]})
+    assert "another MAC address than its reservation" in mac["advice"]
+    code, facts = cause(failed, NODE, "disk written")
+    assert (code, facts["vm"]) == ("disk.given-read-only", VM)
+    assert READ_ONLY in failed[NODE, "disk written"]["advice"]
+    code, facts = cause(failed, "bootstrap", "way out")
+    assert (code, facts["family"]) == ("forwarding.off", "ipv4")
 
 
 FAULTS = {

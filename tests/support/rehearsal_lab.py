@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from support.lab_host import LabHost
 
-Checks = dict[tuple[str, str], dict[str, str]]
+Checks = dict[tuple[str, str], dict[str, Any]]
 """By who and check."""
 OF_A_REHEARSAL = "virsh list --all --name; virsh pool-list --all --name; ls -A /var/lib/libvirt/openshift-images"
 HOMES = "ls -A /var/lib/nometal/rehearsal"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door, Evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Check, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
@@ -58,6 +58,7 @@ def written(recording: Recording) -> dict[str, Any]:
         "evidence": {
             **vars(found),
             "links": _without_details(found.links),
+            "bmc_doors": [asdict(door) for door in found.bmc_doors],
             "records": sorted(found.records),
             "rules": [asdict(rule) for rule in found.rules],
             "starts": _starts_written(found.starts),
@@ -77,6 +78,7 @@ def read(text: str) -> Recording:
         evidence=Evidence(
             **{
                 **found,
+                "bmc_doors": [Door(**door) for door in found["bmc_doors"]],
                 "leases": [(address, mac) for address, mac in found["leases"]],
                 "records": set(found["records"]),
                 "rules": [Rule(**rule) for rule in found["rules"]],
@@ -120,7 +122,7 @@ def rehearsed(lab: Mapping[str, Any], image: str, *, can_secure_boot: bool) -> d
     made = len(rehearsal.judged(of, story, can_secure_boot=can_secure_boot))
     recording = Recording(of, story, checks[: len(checks) - made], evidence, can_secure_boot)
     said = recording.explained()
-    return {"report": report, "recording": written(recording), "said": [asdict(check) for check in said]}
+    return {"report": report, "recording": written(recording), "said": [check.to_dict() for check in said]}
 
 
 if __name__ == "__main__":

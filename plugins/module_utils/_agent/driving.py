@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Union
 
 from .ipmi import Ipmi
-from .redfish import BmcFailed, NotNow, Redfish
+from .redfish import CERTIFICATE, NOTHING_HEARD, BmcFailed, NotNow, Redfish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class Driver:
         try:
             return Redfish(told, self._told["urls"][0] + self._told["path"])
         except (OSError, ValueError) as error:  # no certificate of a CA, for instance
-            self._step("bmc", False, str(error), 0.0)
+            self._step("bmc", False, str(error), 0.0, CERTIFICATE)
             return None
 
     def _meet(self, bmc: Bmc) -> bool:
@@ -115,7 +115,7 @@ class Driver:
         if came != place:
             nothing = self._reports.why_lost(self._node["uuid"]) or f"nothing heard in {self._told['seconds']:.0f} s"
             trouble = "it started from its medium again" if came else nothing
-            self._step(step, False, trouble, started)
+            self._step(step, False, trouble, started, "" if came else NOTHING_HEARD)
             return {}
         self._state(THEN[place])
         self._step(step, True, "", started)
@@ -126,11 +126,12 @@ class Driver:
         try:
             return self._step(step, True, _insisted(action), started)
         except BmcFailed as error:
-            return self._step(step, False, str(error), started)
+            return self._step(step, False, str(error), started, error.failure)
 
-    def _step(self, step: str, ok: bool, said: str, started: float) -> bool:
+    def _step(self, step: str, ok: bool, said: str, started: float, failure: str = "") -> bool:
         seconds = round(time.monotonic() - started, 2) if started else 0.0
-        self._channel.tell("step", self._node["name"], step=step, ok=ok, said=said, seconds=seconds)
+        more = {"failure": failure} if failure else {}
+        self._channel.tell("step", self._node["name"], step=step, ok=ok, said=said, seconds=seconds, **more)
         return ok
 
     def _state(self, state: str) -> None:

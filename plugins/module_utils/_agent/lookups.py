@@ -15,6 +15,7 @@ A, PTR, AAAA = 1, 12, 28
 NTP_CLIENT = b"\x23" + bytes(47)  # version 4
 NTP_SIZE = 48
 TRIES = 3
+NO_ANSWER = "no answer"
 NO_SUCH_NAME = 3
 
 
@@ -37,7 +38,7 @@ def names_of(address: str, server: str, seconds: float = 2.0) -> tuple[list[str]
 
 def answers_dns(server: str, name: str, seconds: float = 2.0) -> bool:
     """Whether it answers at all, whatever it says."""
-    return _ask(_question(name, A), server, A, seconds)[1] != "no answer"
+    return _ask(_question(name, A), server, A, seconds)[1] != NO_ANSWER
 
 
 def clock_of(server: str, seconds: float = 2.0) -> float | None:
@@ -67,7 +68,7 @@ def _ask(question: bytes, server: str, kind: int, seconds: float) -> tuple[list[
             if answers:
                 return answers, ""
             return [], "no such name" if code in (0, NO_SUCH_NAME) else f"refused with code {code}"
-    return [], "no answer"
+    return [], NO_ANSWER
 
 
 def _told(server: str, port: int, message: bytes, seconds: float) -> bytes | None:

@@ -96,7 +96,7 @@ def _write(urls: list[str], orders: dict[str, Any]) -> dict[str, Any]:
             written = disks.write(device, source)
         return {"device": device, "bytes": written, "syncs": disks.sync_milliseconds(device, written)}
     except (OSError, http.client.HTTPException) as error:
-        return {"device": device, "trouble": str(error)}
+        return {"device": device, "trouble": str(error), "errno": getattr(error, "errno", None)}
 
 
 def _tell(urls: list[str], patience: float, path: str, what: dict[str, Any]) -> dict[str, Any]:

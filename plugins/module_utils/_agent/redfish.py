@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import base64
+import errno
 import http.client
 import json
+import socket
 import ssl
 import time
 from typing import Any
@@ -20,8 +22,17 @@ POWER_SECONDS = 30
 ROOT = "/redfish/v1/"
 
 
+CERTIFICATE, SILENT, NO_ROOM, NOTHING_HEARD = "certificate", "silent", "no-room", "nothing-heard"
+"""Failures of which the host may know the cause."""
+NOT_REACHED = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT, errno.EACCES, errno.EPERM)
+
+
 class BmcFailed(Exception):  # noqa: N818 - reads as a sentence
     """It did not do what it was asked for, for this reason."""
+
+    def __init__(self, said: str, failure: str = "") -> None:
+        super().__init__(said)
+        self.failure = failure
 
 
 class NotNow(BmcFailed):
@@ -128,7 +139,9 @@ class Redfish:
 
     def _do(self, method: str, path: str, body: dict[str, Any]) -> None:
         status, answer = self._ask(method, path, body)
-        _require(status < http.client.BAD_REQUEST, f"{method} {path} is answered with {status} {_message(answer)}")
+        failure = NO_ROOM if status == http.client.INSUFFICIENT_STORAGE else ""
+        said = f"{method} {path} is answered with {status} {_message(answer)}"
+        _require(status < http.client.BAD_REQUEST, said, failure)
 
     def _ask(self, method: str, path: str, body: Any = None, login: Any = ...) -> tuple[int, dict[str, Any]]:
         connection = self._connection()
@@ -145,7 +158,8 @@ class Redfish:
             response = connection.getresponse()
             data = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise NotNow(f"{self._place[0]} port {self._place[1]}: {error or type(error).__name__}") from error
+            said = f"{self._place[0]} port {self._place[1]}: {error or type(error).__name__}"
+            raise NotNow(said, _failure_of(error)) from error
         finally:
             connection.close()
         if response.status == http.client.SERVICE_UNAVAILABLE:
@@ -176,6 +190,14 @@ def _message(body: dict[str, Any]) -> str:
         return ""
 
 
-def _require(condition: bool, trouble: str) -> None:
+def _failure_of(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return CERTIFICATE
+    # Python 3.9 has a class of its own for time-outs of sockets.
+    is_late = isinstance(error, (TimeoutError, socket.timeout))
+    return SILENT if is_late or getattr(error, "errno", None) in NOT_REACHED else ""
+
+
+def _require(condition: bool, trouble: str, failure: str = "") -> None:
     if not condition:
-        raise BmcFailed(trouble)
+        raise BmcFailed(trouble, failure)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import (
     OPERATOR,
-    VIRTUAL_MEDIA,
     Endpoint,
     Lab,
     Media,
@@ -20,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT, LOWEST_UNPRIVILEGED_PORT
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,8 +33,6 @@ USER_PATTERN = "[a-z_][-a-z0-9_]{0,31}"
 PATH_PATTERN = r"(/(?!\.{1,2}(/|$))[A-Za-z0-9_.+-]+)+"
 UNSEEN = ("/dev", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")  # noqa: S108 - to refuse them
 """Either hidden from the service, or gone after a reboot."""
-IPMI = "ipmi"
-PROTOCOLS = (VIRTUAL_MEDIA, "redfish", IPMI)
 LEAST_BYTES, MOST_BYTES = 1024**2, 16 * 1024**4
 MOST_SECONDS = 24 * 60 * 60
 
@@ -123,7 +121,7 @@ def _node(given: Mapping[str, Any], where: str, wrong: list[str]) -> Node | None
     protocol = _read(_protocol, bmc.get("protocol"), f"{where}.bmc.protocol", wrong)
     uuid = _read(kinds.uuid_text, str(given.get("uuid", "")), f"{where}.uuid", wrong)
     name = _read(_vm_name, str(given.get("vm_name", "")), f"{where}.vm_name", wrong)
-    ipmi = _endpoint(bmc, ("host", "port"), f"{where}.bmc", wrong) if protocol == IPMI else None
+    ipmi = _endpoint(bmc, ("host", "port"), f"{where}.bmc", wrong) if protocol == BmcProtocol.IPMI else None
     return None if len(wrong) > before else Node(uuid, name, str(bmc.get("address") or ""), ipmi, protocol)
 
 
@@ -134,9 +132,9 @@ def _section(value: object) -> Mapping[str, Any]:
 
 
 def _protocol(value: object) -> str:
-    if value is not None and value not in PROTOCOLS:
-        raise ValueError(f"is {value!r}; {', '.join(PROTOCOLS)} are right")
-    return str(value or VIRTUAL_MEDIA)
+    if value is not None and value not in tuple(BmcProtocol):
+        raise ValueError(f"is {value!r}; {', '.join(BmcProtocol)} are right")
+    return str(value or BmcProtocol.VIRTUAL_MEDIA)
 
 
 def is_vm_name(text: str) -> bool:

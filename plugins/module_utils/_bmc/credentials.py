@@ -11,15 +11,17 @@ import string
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_IPMI_PASSWORD
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import OF_BMC_ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from pathlib import Path
 
+FILE, HASHES = OF_BMC_ACCOUNTS
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 16  # 95 bits, and what every IPMI client takes
 # 4 MiB and about 12 ms: what we generate needs no stretching, and a lab of 100 nodes has 101 of them.
@@ -35,6 +37,15 @@ class Login:
 
     def __repr__(self) -> str:
         return f"Login({self.username})"
+
+
+def file_of(home: str | Path, lab: str) -> Path:
+    """Where the lab's accounts are: those of its BMCs by their VMs' names, and the operator's."""
+    return Path(home) / lab / FILE
+
+
+def hashes_of(home: str | Path, lab: str) -> Path:
+    return Path(home) / lab / HASHES
 
 
 def read(path: Path, short: Collection[str] = ()) -> dict[str, Login]:

@@ -18,7 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 
 def information(home: str, lab: str) -> list[dict[str, Any]]:
     directory = _directory(home, lab)
-    logins = directory / "credentials.json"
+    logins = credentials.file_of(home, lab)
     config = _config(directory / "config.json")
     try:
         return _information(config, directory / "tls/ca.pem", logins)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
 OPERATOR = "operator"
 IPMI_USER = "admin"
 """ipmitool takes 16 characters at most, so VMs' names will not do."""
-VIRTUAL_MEDIA = "redfish-virtualmedia"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Node:
     address: str = ""
     """Empty: what follows from where the service listens."""
     ipmi: Endpoint | None = None
-    protocol: str = VIRTUAL_MEDIA
+    protocol: str = BmcProtocol.VIRTUAL_MEDIA
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,11 @@ class Lab:
 
     @property
     def credentials(self) -> Path:
-        return self.directory / "credentials.json"
+        return credentials.file_of(self.home, self.name)
 
     @property
     def hashes(self) -> Path:
-        return self.directory / "hashes.json"
+        return credentials.hashes_of(self.home, self.name)
 
     @property
     def serving(self) -> Path:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import OPERATOR
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import fingerprint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -50,22 +50,21 @@ def ensure_it_answers(lab: Lab, logins: Mapping[str, Login], service: Keeper, *,
 
 def _wait(lab: Lab, ask: Callable[[Sequence[Node]], dict[str, str]], service: Keeper) -> None:
     """Each VM is asked about; or only whether it is on the service's list, which is cheap however many there are."""
-    begun, deaths = time.monotonic(), None
-    waiting = list(lab.nodes)
-    while True:
+    waiting, deaths = list(lab.nodes), None
+    for look in wait.looks(PATIENCE, PAUSE):
         troubles = ask(waiting)
         waiting = [node for node in waiting if node.name in troubles]
         if not troubles:
             return
-        seconds, deaths_now = time.monotonic() - begun, service.deaths()
+        seconds, deaths_now = look.seconds, service.deaths()
         deaths = deaths_now if deaths is None else deaths
-        if seconds > PATIENCE or deaths_now - deaths >= MOST_DEATHS:
-            name, trouble = next(iter(troubles.items()))
-            raise OperatorError(
-                f"The BMC service of lab {lab.name} does not answer for {_some(list(troubles))} after {seconds:.0f} "
-                f"seconds. Of {name}: {trouble}\nIts last words:\n{service.last_words().strip() or '(none)'}"
-            )
-        time.sleep(PAUSE)
+        if deaths_now - deaths >= MOST_DEATHS:
+            break
+    name, trouble = next(iter(troubles.items()))
+    raise OperatorError(
+        f"The BMC service of lab {lab.name} does not answer for {_some(list(troubles))} after {seconds:.0f} "
+        f"seconds. Of {name}: {trouble}\nIts last words:\n{service.last_words().strip() or '(none)'}"
+    )
 
 
 def _questions(lab: Lab, logins: Mapping[str, Login], *, each: bool) -> Callable[[Sequence[Node]], dict[str, str]]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import CLOCK
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
@@ -117,7 +117,7 @@ def _connection_if_any(lab: Lab) -> Iterator[Any]:
 def _wait(lab: Lab, steps: Sequence[str]) -> None:
     service_runs_on = not {"start service", "restart service"} & set(steps)
     if service_runs_on and "write configuration" in steps:
-        time.sleep(readiness.RELOAD_SECONDS)
+        CLOCK.sleep(readiness.RELOAD_SECONDS)
     logins = credentials.read(lab.credentials)
     readiness.ensure_it_answers(lab, logins, service_of(lab), each=bool(steps))
 

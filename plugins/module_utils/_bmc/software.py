@@ -11,7 +11,6 @@ its release until it is restarted.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import files, re
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import Program, refuse_bad_names
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ MARK = ".nometal-bmc-software"
 OURS = ("bin", *(f"{release.NAME}/{name}" for name in release.KNOWN))
 FOR_ALL = 0o555
 SELINUX = Path("/sys/fs/selinux/enforce")
-SOURCE_NAME = r"([A-Za-z_]\w*/)*[A-Za-z_]\w*\.py"
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,7 @@ class SoftwarePort:
             f"is no BMC software, which has a file {MARK} in it: name a directory of its own; or remove it, if an "
             "earlier nometal.ipi has made it."
         )
-        strange = [name for name in self._recipe.sources if not re.fullmatch(SOURCE_NAME, name)]
-        if strange:
-            raise OperatorError(f"sources: {', '.join(strange)}: names must be of Python files, such as front/tls.py.")
+        refuse_bad_names(self._recipe.sources)
 
     def refuse_bad_recipe(self) -> None:
         """What matters only when there is something to install."""
@@ -125,7 +122,7 @@ class SoftwarePort:
             except BaseException:
                 removal.remove_known(new.directory, release.KNOWN)
                 raise
-            files.write_whole(self._launcher, _launcher_text(new), 0o755)
+            Program(self._launcher, _launcher_text(new)).install()
             self._tidy()
         except OSError as error:
             raise OperatorError(f"The software cannot be installed in {self._path}: {error}.") from error

@@ -5,21 +5,19 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import shlex
 import signal
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import supervisor
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving, files_say
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import Program, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,7 +41,7 @@ class Supervised:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._entry = HookEntry(f"{lab.name}.bmc")
-        self._program = lab.directory / supervisor.PROGRAM
+        self._program = Program(lab.directory / supervisor.PROGRAM, text_of(supervisor))
         self._serving = Serving(lab)
 
     @property
@@ -51,13 +49,13 @@ class Supervised:
         return self._lab.unit
 
     def definition(self) -> str:
-        return self._hook() + _program()
+        return self._hook() + self._program.text
 
     def is_there(self) -> bool:
         return self._entry.path.exists()
 
     def is_installed(self) -> bool:
-        return self._entry.read() == self._hook() and files_say(self._program, _program())
+        return self._entry.read() == self._hook() and self._program.is_installed
 
     def is_running(self) -> bool:
         return self._pid() is not None
@@ -74,14 +72,14 @@ class Supervised:
         """Nobody else has a say in it."""
 
     def install(self) -> None:
-        files.write_whole(self._program, _program(), 0o755)
+        self._program.install()
         self._entry.write(self._hook())
 
     def restart(self) -> None:
         self._stop()
         self._serving.begin()
         run(str(self._entry.path), "", "started")
-        _wait_until(self.is_running, f"The supervisor of {self.name} does not start")
+        self._require(self.is_running, f"The supervisor of {self.name} does not start")
 
     def give_up(self) -> None:
         self._entry.remove()
@@ -104,23 +102,25 @@ class Supervised:
     def _hook(self) -> str:
         # libvirt asks polkit about users other than root, over the system bus; without one it would refuse them.
         user = self._lab.user if SYSTEM_BUS.exists() else "root"
-        command = [str(self._program), str(self._lab.directory), user, *self._lab.command]
+        command = [str(self._program.path), str(self._lab.directory), user, *self._lab.command]
         return HOOK.format(name=self._lab.name, command=shlex.join(command))
 
     def _pid(self) -> int | None:
         """Also of one whose directory was removed with all that is known of it."""
-        return supervisor.pid(self._lab.directory) or next(_processes_of(self._program), None)
+        return supervisor.pid(self._lab.directory) or next(_processes_of(self._program.path), None)
 
     def _stop(self) -> None:
         pid = self._pid()
         if pid is None:
             return
         os.kill(pid, signal.SIGTERM)
-        with suppress(OperatorError):
-            _wait_until(lambda: not self.is_running(), "")
+        if wait.comes_true(lambda: not self.is_running(), STOPPING_SECONDS, 0.05):
             return
         os.kill(pid, signal.SIGKILL)  # and the kernel ends the service with it
-        _wait_until(lambda: not self.is_running(), f"The supervisor of {self.name} (process {pid}) does not end")
+        self._require(lambda: not self.is_running(), f"The supervisor of {self.name} (process {pid}) does not end")
+
+    def _require(self, condition: Callable[[], bool], complaint: str) -> None:
+        wait.require(condition, STOPPING_SECONDS, lambda: f"{complaint} within {STOPPING_SECONDS} seconds.", 0.05)
 
 
 def since_begin(log: str) -> list[str]:
@@ -148,15 +148,3 @@ def of_last_start(log: str) -> list[str]:
     if not ends:
         return lines
     return lines[ends[-2] if len(ends) > 1 else 0 : ends[-1]]
-
-
-def _program() -> str:
-    return f"#!/usr/bin/python3\n{inspect.getsource(supervisor)}"
-
-
-def _wait_until(condition: Callable[[], bool], complaint: str) -> None:
-    deadline = time.monotonic() + STOPPING_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise OperatorError(f"{complaint} within {STOPPING_SECONDS} seconds.")
-        time.sleep(0.05)

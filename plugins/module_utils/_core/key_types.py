@@ -26,12 +26,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.types import (
     file_name,
     interface_name,
     inventory_name,
+    ip_address,
     mac_address,
     mac_prefix,
     record_name,
     serial,
     size,
     size_text,
+    subnet,
     txt_record,
     uuid_text,
     version,
@@ -51,6 +53,9 @@ def size_between(low: int, high: int) -> Text:
     return Text("size", convert, "16GiB", SIZE_PATTERN)
 
 
+TEXT = Text("text", str, "some text")
+IP = Text("IP address", ip_address, "192.168.126.1")
+SUBNET = Text("network", subnet, "192.168.126.0/24")
 CLUSTER_NAME = Text("name", cluster_name, "ha", LABEL_PATTERN)
 LABEL = Text("name", dns_label, "printer", LABEL_PATTERN)
 DOMAIN = Text("domain", domain_name, "lab.example.test", DOMAIN_PATTERN)

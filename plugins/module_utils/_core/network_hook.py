@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import pid_file_of, pid_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import RUNNABLE, Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +36,6 @@ done
 exit 0
 """
 WHOLE = frozenset({"script", "script up to date"})
-# Root runs them, so nobody else may write them, or the directory that they are in.
-RUNNABLE = 0o755
 NETWORK_DAEMONS = ("libvirtd", "virtnetworkd")
 
 
@@ -54,18 +53,16 @@ class HookEntry:
         return ENTRIES / self.name
 
     def text(self) -> str | None:
-        with suppress(FileNotFoundError):
-            return self.path.read_text(encoding="utf-8")
-        return None
+        return files.text_of(self.path)
 
     def read(self) -> str | None:
         """Its text. One that cannot be run, or that others could write, is as good as empty."""
         text = self.text()
-        return text if text is None or _are_roots(self.path, ENTRIES) else ""
+        return text if text is None or all(files.has_access(path, RUNNABLE) for path in (self.path, ENTRIES)) else ""
 
     def write(self, text: str) -> None:
         files.own_directory(ENTRIES)
-        files.write_whole(self.path, text, RUNNABLE)
+        Program(self.path, text).install()
 
     def remove(self) -> None:
         files.remove(self.path)
@@ -75,12 +72,12 @@ class HookEntry:
 def parts() -> Iterator[str]:
     if DISPATCHER.exists():
         yield "script"
-        if DISPATCHER.read_text(encoding="utf-8") == DISPATCHER_TEXT and _are_roots(DISPATCHER):
+        if Program(DISPATCHER, DISPATCHER_TEXT).is_installed:
             yield "script up to date"
 
 
 def install() -> None:
-    files.write_whole(DISPATCHER, DISPATCHER_TEXT, RUNNABLE)
+    Program(DISPATCHER, DISPATCHER_TEXT).install()
 
 
 def uninstall() -> None:
@@ -99,10 +96,6 @@ def silence() -> str | None:
         return f"{DISPATCHER} is missing or was changed"
     deaf = sorted(deaf_daemons())
     return f"{deaf[0]} was started before {DISPATCHER} was there" if deaf else None
-
-
-def _are_roots(*paths: Path) -> bool:
-    return all(files.has_access(path, RUNNABLE) for path in paths)
 
 
 def _was_there_when_it_started(daemon: str) -> bool:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import locked, nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ class OwnDirectory:
     def alone(self) -> Iterator[None]:
         """Runs for other labs wait, once there is anything."""
         with self._lock:
-            if self.mark.exists():
+            if self.mark.exists():  # its path may lead through what is no directory, which is refused later
                 self._take_lock()
             yield
 
@@ -90,5 +90,4 @@ class OwnDirectory:
 
     def _take_lock(self) -> None:
         if not self._has_lock:
-            fcntl.flock(self._lock.enter_context(self.mark.open(encoding="utf-8")), fcntl.LOCK_EX)
-            self._has_lock = True
+            self._has_lock = self._lock.enter_context(locked(self.mark, until_free=nothing))

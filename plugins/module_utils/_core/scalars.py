@@ -22,6 +22,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UN
 
 @dataclass(frozen=True)
 class Choice:
+    """One of some texts, or of an enum's members."""
+
     options: tuple[str, ...]
     label: str = "choice"
 
@@ -31,7 +33,7 @@ class Choice:
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if isinstance(value, str) and normalize_text(value) in self.options:
-            return normalize_text(value)
+            return self.options[self.options.index(normalize_text(value))]
         close = nearest(value, self.options) if isinstance(value, str) else None
         hint = f"; did you mean {close}?" if close else ""
         problems.add_unknown("schema.choice", at, must_be(f"one of {', '.join(self.options)}", value) + hint)

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
+    InvalidDataError,
     got,
     is_list,
     known_keys,
@@ -46,6 +47,8 @@ class ValueType(Protocol):
 @dataclass(frozen=True)
 class Key:
     name: str
+    """As it is written."""
+    attribute: str
     value_type: ValueType
     meaning: str
     default: Any
@@ -55,11 +58,17 @@ class Key:
 
 
 def key(value_type: ValueType, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
-    about = Key("", value_type, meaning, default, derived, required)
+    about = Key("", "", value_type, meaning, default, derived, required)
     typed = None if default is None else _typed(value_type, default)
     fallback: dict[str, Any] = {} if required and default is None else {"default_factory": lambda: typed}
     # pylint wants field() inside a dataclass; key() is what our declarations say there instead.
     return field(metadata={"key": about}, **fallback)  # pylint: disable=invalid-field-call
+
+
+def called(name: str, declared: Any) -> Any:
+    """A key whose attribute has another name."""
+    declared.metadata = {"key": replace(declared.metadata["key"], name=name)}
+    return declared
 
 
 def _typed(value_type: ValueType, default: Any) -> Any:
@@ -80,7 +89,8 @@ class Located:
 @cache
 def keys_of(section: type) -> tuple[Key, ...]:
     declared = [item for item in fields(section) if "key" in item.metadata]
-    return tuple(Key(**{**vars(item.metadata["key"]), "name": item.name}) for item in declared)
+    about = ((item.name, item.metadata["key"]) for item in declared)
+    return tuple(replace(each, name=each.name or attribute, attribute=attribute) for attribute, each in about)
 
 
 def wanted(value_type: ValueType) -> str:
@@ -96,6 +106,8 @@ class Section:
     label: str = "mapping"
     example: str = "{}"
     may_be_empty: bool = True
+    ignores_others: bool = False
+    """Keys that are not declared, and so of a part of something larger."""
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
@@ -110,10 +122,15 @@ class Section:
         for item in keys_of(self.declared):
             _read_key(item, given.get(item.name), inside(at, item.name), problems, read)
         lacking = [item for item in keys_of(self.declared) if item.required and item.default is None]
-        return UNREADABLE if any(item.name not in read for item in lacking) else self._made(read, at)
+        return UNREADABLE if any(item.attribute not in read for item in lacking) else self._made(read, at, problems)
 
-    def _made(self, read: dict[str, Any], at: str) -> Any:
-        made = self.declared(**read)
+    def _made(self, read: dict[str, Any], at: str, problems: Problems) -> Any:
+        """A dataclass may refuse values that contradict each other: InvalidDataError names the key."""
+        try:
+            made = self.declared(**read)
+        except InvalidDataError as error:
+            problems.add_unknown("schema.value", inside(at, error.at), str(error))
+            return UNREADABLE
         if isinstance(made, Located):
             object.__setattr__(made, "at", at)
         return made
@@ -126,7 +143,7 @@ class Section:
                 problems.add("schema.key-type", at, f"keys must be text {got(name)}; {known_keys(known)}")
             elif name in known:
                 given[normalize_text(name)] = item
-            else:
+            elif not self.ignores_others:
                 _report_unknown_key(normalize_text(name), known, at, problems)
         return given
 
@@ -143,7 +160,7 @@ def _read_key(item: Key, value: object, at: str, problems: Problems, read: dict[
         return
     typed = item.value_type.parse(value, at, problems)
     if typed is not UNREADABLE:
-        read[item.name] = typed
+        read[item.attribute] = typed
 
 
 def _report_unknown_key(name: str, known: set[str], at: str, problems: Problems) -> None:

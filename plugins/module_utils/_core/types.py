@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import uuid
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
     LONGEST_CLUSTER_NAME,
     LONGEST_DOMAIN,
@@ -90,6 +92,22 @@ def mac_prefix(value: str) -> str:
     if not re.fullmatch(MAC_PREFIX_PATTERN, value):
         raise ValueError(must_be("one to five pairs of hex digits, such as 52:54:00", value))
     return _unicast(value.lower())
+
+
+def ip_address(value: str) -> str:
+    """Of any host, in canonical spelling."""
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise ValueError(must_be("an IP address, such as 192.168.126.1", value)) from None
+
+
+def subnet(value: str) -> Network:
+    """Of the network itself, or of an address in it."""
+    try:
+        return ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        raise ValueError(must_be("a network, such as 192.168.126.0/24", value)) from None
 
 
 def size(value: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_INFRA_NAME
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import NetworkRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +63,7 @@ def _networks(model: Mapping[str, Any]) -> Iterator[Claim]:
     yield Claim("domain", model["domain"], "its DNS domain", NAME)
     yield Claim("interface", model["bridge"], "its nodes' bridge", BRIDGE)
     for network in model["networks"]:
-        is_provisioning = network["role"] == "provisioning"
+        is_provisioning = network["role"] == NetworkRole.PROVISIONING
         by_name = network["bridge"] not in (model["bridge"], network["name"])
         named = f"{PROVISIONING}.bridge" if is_provisioning else NAME if by_name else BRIDGE
         yield Claim("libvirt network", network["name"], f"its {network['role']} network", named)

@@ -31,8 +31,10 @@ KNOWN_OF_INSTALL = (
     *(".cache", ".config", ".kube", ".local"),  # the installer and oc use it as their home
 )
 """The collection's files in a lab's directory. Other files are kept."""
+OF_BMC_ACCOUNTS = ("credentials.json", "hashes.json")
+"""Only _bmc/credentials.py knows what is in which."""
 KNOWN_OF_BMC = (
-    *("config.json", "credentials.json", "hashes.json", "serving", ".*.new"),
+    *("config.json", *OF_BMC_ACCOUNTS, "serving", ".*.new"),
     *("state/", "state/.*", "supervisor", "supervisor.pid", "service.log*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )

@@ -9,12 +9,18 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import (
+    WAYS_OUT,
+    BmcProtocol,
+    BootstrapAddress,
+    NetworkRole,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 PORT = 6180
 """Port on which the installer's bootstrap VM serves images over HTTP."""
-WAYS_OUT = ("nat", "route", "open")
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,11 @@ class Lab:
 
     @property
     def machine_network(self) -> Mapping[str, Any]:
-        return next(network for network in self.networks if network["role"] == "machine")
+        return next(network for network in self.networks if network["role"] == NetworkRole.MACHINE)
 
     @property
     def provisioning_network(self) -> Mapping[str, Any] | None:
-        return next((network for network in self.networks if network["role"] == "provisioning"), None)
+        return next((network for network in self.networks if network["role"] == NetworkRole.PROVISIONING), None)
 
     @property
     def families(self) -> list[str]:
@@ -57,7 +63,7 @@ class Lab:
     @property
     def bootstrap_gateways(self) -> list[str]:
         """Of the bootstrap VM's families, which a static address determines."""
-        if self.bootstrap["mode"] != "static":
+        if self.bootstrap["mode"] != BootstrapAddress.STATIC:
             return self.gateways
         is_v6 = {":" in ip for ip in self.bootstrap["ips"]}
         return [gateway for gateway in self.gateways if (":" in gateway) in is_v6]
@@ -72,7 +78,7 @@ class Lab:
 
     @property
     def boots_by_network(self) -> bool:
-        return self.protocol != "redfish-virtualmedia"
+        return self.protocol != BmcProtocol.VIRTUAL_MEDIA
 
     @property
     def all_vips(self) -> list[str]:
@@ -102,13 +108,13 @@ class Lab:
 
     def bootstrap_places(self) -> list[tuple[str, str]]:
         """First and last possible address of the bootstrap VM, one pair per family."""
-        if self.bootstrap["mode"] != "pool":
+        if self.bootstrap["mode"] != BootstrapAddress.POOL:
             return [(address, address) for address in self.bootstrap["ips"]]
         return [(pool["start"], pool["end"]) for pool in self._bootstrap_pools()]
 
     def bootstrap_routes(self) -> list[str]:
         """Classless static routes of its pool."""
-        pools = self._bootstrap_pools() if self.bootstrap["mode"] == "pool" else ()
+        pools = self._bootstrap_pools() if self.bootstrap["mode"] == BootstrapAddress.POOL else ()
         return [f"{route['to']} via {route['via']}" for pool in pools for route in pool["static_routes"]]
 
     def _bootstrap_pools(self) -> Iterator[Mapping[str, Any]]:

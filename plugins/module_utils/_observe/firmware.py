@@ -11,6 +11,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import types
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,9 +21,9 @@ DIRECTORIES = (Path("/etc/qemu/firmware"), Path("/usr/share/qemu/firmware"))
 ARCHITECTURE = "x86_64"
 # For each kind, what a descriptor must offer and what it must not, best first. Without keys nothing is enforced.
 CHOICES: Mapping[str, tuple[Mapping[str, bool], ...]] = {
-    "bios": ({},),
-    "uefi": ({"secure-boot": False}, {"enrolled-keys": False}),
-    "uefi-secure": ({"enrolled-keys": True, "secure-boot": True},),
+    types.Firmware.BIOS: ({},),
+    types.Firmware.UEFI: ({"secure-boot": False}, {"enrolled-keys": False}),
+    types.Firmware.UEFI_SECURE: ({"enrolled-keys": True, "secure-boot": True},),
 }
 
 
@@ -36,7 +38,7 @@ class Firmware:
 
 def find(kind: str, machine: str, directories: Sequence[Path] = DIRECTORIES) -> Firmware | None:
     """None: this host has no such firmware."""
-    if kind == "bios":
+    if kind == types.Firmware.BIOS:
         return Firmware()  # SeaBIOS, which is a part of qemu
     fitting = [set(item["features"]) for item in _descriptors(directories) if _serves(item, machine)]
     for choice in CHOICES[kind]:

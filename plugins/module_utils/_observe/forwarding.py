@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import WAYS_OUT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -25,7 +27,6 @@ SYNONYMS = {
     "net/ipv4/ip_forward": ("net/ipv4/ip_forward", "net/ipv4/conf/all/forwarding"),
     "net/ipv6/conf/all/forwarding": ("net/ipv6/conf/all/forwarding",),
 }
-FORWARDED = ("nat", "route", "open")
 # By the names that their makers give them.
 LINKS = {
     "docker*": "Docker",
@@ -88,7 +89,7 @@ class Host:
         for status in self.root.glob("run/libvirt/network/*.xml"):
             with suppress(ElementTree.ParseError):
                 forward = ElementTree.fromstring(_text(status)).find("network/forward")  # noqa: S314 - libvirt's own file
-                if forward is not None and forward.get("mode", "nat") in FORWARDED:
+                if forward is not None and forward.get("mode", "nat") in WAYS_OUT:
                     yield f"libvirt network {status.stem} is running"
 
     def _links(self) -> Iterator[str]:

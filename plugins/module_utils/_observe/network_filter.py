@@ -15,13 +15,14 @@ import re
 import signal
 import socket
 import struct
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +49,7 @@ PATIENCE_WITH_SIGNAL = 5.0
 
 def lost_of(network: Definition) -> tuple[str, ...]:
     """Chains in which rules of a running network are missing; none where the packet filter cannot be read."""
-    if network.forward == "open":
+    if network.forward == Forward.OPEN:
         return ()
     versions = dict.fromkeys(ipaddress.ip_interface(address).version for address in network.addresses)
     return tuple(chain for version in versions for chain in _lost_of_version(network, version))
@@ -132,7 +133,7 @@ def restore(is_whole: Callable[[], bool]) -> bool:
     if SYSTEMD.is_dir():
         with suppress(OperatorError):
             run("sh", "-c", RELOADED)
-            if _comes_true(is_whole, PATIENCE_WITH_SIGNAL):
+            if wait.comes_true(is_whole, PATIENCE_WITH_SIGNAL):
                 return False
         _restart_unit()
     else:
@@ -142,7 +143,7 @@ def restore(is_whole: Callable[[], bool]) -> bool:
 
 def refuse_loss(network: Definition) -> None:
     """What libvirt has been asked to put back has to be there, some time after it was restarted."""
-    if not _comes_true(lambda: not lost_of(network), PATIENCE):
+    if not wait.comes_true(lambda: not lost_of(network), PATIENCE):
         raise OperatorError(
             f"libvirt was restarted and has not put its rules back into {', '.join(lost_of(network))} of the packet "
             "filter: its log says why (journalctl -u libvirtd -u virtnetworkd)."
@@ -162,7 +163,7 @@ def _restart_by_hand() -> None:
     pid = _daemon()
     command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")[:-1]
     os.kill(pid, signal.SIGTERM)
-    if not _comes_true(lambda: not Path(f"/proc/{pid}").exists(), PATIENCE):
+    if not wait.comes_true(lambda: not Path(f"/proc/{pid}").exists(), PATIENCE):
         raise OperatorError(f"{command[0]} (process {pid}) does not stop after {PATIENCE:.0f} seconds.")
     run(*command)
 
@@ -175,14 +176,14 @@ def _daemon() -> int:
 
 
 def _translated(network: Definition, version: int) -> list[str]:
-    is_nat = network.forward == "nat" or (network.forward.startswith("nat,") and version == 4)  # noqa: PLR2004
+    is_nat = network.forward == Forward.NAT or (network.forward.startswith("nat,") and version == 4)  # noqa: PLR2004
     return _routed(network, version) if is_nat else []
 
 
 def _routed(network: Definition, version: int) -> list[str]:
     interfaces = map(ipaddress.ip_interface, network.addresses)
     subnets = [str(interface.network) for interface in interfaces if interface.version == version]
-    return [] if network.forward == "isolated" else subnets
+    return [] if network.forward == Forward.ISOLATED else subnets
 
 
 def _tables_of(saved: str) -> Iterator[tuple[str, str]]:
@@ -196,12 +197,3 @@ def _output_of(*command: str) -> str | None:
         return run(*command)
     except OperatorError:
         return None
-
-
-def _comes_true(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True

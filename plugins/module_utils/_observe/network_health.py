@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Health, Txt
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import WAYS_OUT
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import FORWARDED, SWITCHES, Host
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import SWITCHES, Host
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_ports import link_exists
 
 try:
@@ -98,7 +99,7 @@ def _missing(wanted: Iterable[str], there: Iterable[dict[str, Any]]) -> tuple[st
 
 def _not_forwarding(network: Definition) -> tuple[str, ...]:
     """What libvirt switches on when it starts the network, for the same modes and families."""
-    if network.forward.partition(",")[0] not in FORWARDED:
+    if network.forward.partition(",")[0] not in WAYS_OUT:
         return ()
     versions = {ipaddress.ip_interface(address).version for address in network.addresses}
     switches = [switch.format(network.bridge) for version in sorted(versions) for switch in FORWARDING[version]]

@@ -8,12 +8,11 @@ from __future__ import annotations
 import ipaddress
 import json
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import UMASK
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Lease
@@ -53,18 +52,18 @@ def leases_of(network: Any) -> list[Lease]:
 
 def release(network: Any, stale_ones: Collection[Lease]) -> None:
     bridge = network.bridgeName()
-    deadline = time.monotonic() + PATIENCE
-    while left := [lease for lease in leases_of(network) if lease in stale_ones]:
-        if time.monotonic() > deadline:
-            listed = ", ".join(f"{lease.ip} for {lease.id}" for lease in left)
-            raise OperatorError(
-                f"dnsmasq on {bridge} does not forget leases which reservations contradict: {listed}. "
-                "Stop the machines that have them, and run this again when the leases have expired."
-            )
+    for _look in wait.looks(PATIENCE, 0.05):  # dnsmasq does not answer, it tells libvirt
+        left = [lease for lease in leases_of(network) if lease in stale_ones]
+        if not left:
+            return
         for command in (_command(bridge, lease) for lease in left):
             if command:
                 _run(command)
-        time.sleep(0.05)  # dnsmasq does not answer, it tells libvirt
+    listed = ", ".join(f"{lease.ip} for {lease.id}" for lease in left)
+    raise OperatorError(
+        f"dnsmasq on {bridge} does not forget leases which reservations contradict: {listed}. "
+        "Stop the machines that have them, and run this again when the leases have expired."
+    )
 
 
 def forget(bridge: str, ips: Collection[str]) -> None:

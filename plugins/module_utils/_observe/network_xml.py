@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import (
     Srv,
     Txt,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 
 try:
     from lxml import etree
@@ -117,15 +118,15 @@ def _mark(root: Any, owner: str, options: Iterable[str]) -> None:
 
 def _edit_forward(root: Any, wanted: Definition) -> None:
     forward, mode = root.find("forward"), wanted.forward
-    if mode == "isolated":
+    if mode == Forward.ISOLATED:
         if forward is not None:
             root.remove(forward)
         return
     forward = _child(root, "forward")
     forward.set("mode", mode)
-    if mode == "nat" and any(":" in address for address in wanted.addresses):
+    if mode == Forward.NAT and any(":" in address for address in wanted.addresses):
         _child(forward, "nat").set("ipv6", "yes")
-    for nat in forward.findall("nat") if mode != "nat" else []:
+    for nat in forward.findall("nat") if mode != Forward.NAT else []:
         forward.remove(nat)
 
 
@@ -218,10 +219,10 @@ def _sorted(read: Callable[[Any], Any], elements: Iterable[Any]) -> tuple[Any, .
 
 def _forward_of(root: Any) -> str:
     forward = root.find("forward")
-    mode = "isolated" if forward is None else forward.get("mode", "nat")
+    mode = Forward.ISOLATED if forward is None else forward.get("mode", "nat")
     # Unless it is told so, libvirt routes IPv6, and lets in what comes from outside.
     routes_ipv6 = root.find("ip[@family='ipv6']") is not None and _attribute(root, "forward/nat", "ipv6") != "yes"
-    return "nat, but not of IPv6" if mode == "nat" and routes_ipv6 else mode
+    return "nat, but not of IPv6" if mode == Forward.NAT and routes_ipv6 else mode
 
 
 def _address_of(element: Any) -> str:

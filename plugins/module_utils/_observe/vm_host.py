@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import POOL_KINDS, Volume
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import volume_marks
@@ -166,16 +165,15 @@ def directory_of_pool(connection: Any, name: str) -> str:
 
 def _refresh(pool: Any) -> None:
     """What libvirt still does for a client that was killed is waited for."""
-    deadline = time.monotonic() + PATIENCE
-    while not _refreshed(pool, last_try=time.monotonic() > deadline):
-        time.sleep(0.1)
+    if not wait.comes_true(lambda: _refreshed(pool), PATIENCE):
+        pool.refresh()
 
 
-def _refreshed(pool: Any, *, last_try: bool) -> bool:
+def _refreshed(pool: Any) -> bool:
     try:
         pool.refresh()
     except libvirt.libvirtError as error:
-        if last_try or "asynchronous jobs" not in error.get_error_message():
+        if "asynchronous jobs" not in error.get_error_message():
             raise
         return False
     return True

@@ -27,7 +27,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.examina
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.claims import Claim
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs, Network, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import (
+    Needs,
+    Network,
+    NetworkAddress,
+    Pool,
+    Port,
+    Vm,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.libvirt_files import LibvirtNetwork, LibvirtObject
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
@@ -61,10 +68,16 @@ REHEARSAL = Needs(
     memory_mib=2048,
     vcpus=4,
     disk_bytes=4 * GIB,
-    pool=Named("nometal-demo", "u-pool"),
-    pool_path="/var/lib/libvirt/images/nometal-demo",
-    networks=(Network("demo", "u-net", "demo-m", (net("192.168.126.0/24"), net("fd00:126::/64"))),),
-    vms=(Named("demo-master-0", "u-vm"),),
+    pool=Pool("nometal-demo", "u-pool", "/var/lib/libvirt/images/nometal-demo"),
+    networks=(
+        Network(
+            "demo",
+            "u-net",
+            "demo-m",
+            tuple(NetworkAddress(net(cidr)) for cidr in ("192.168.126.0/24", "fd00:126::/64")),
+        ),
+    ),
+    vms=(Vm("demo-master-0", "u-vm"),),
     bridges=("baremetal",),
     own_links=("demo-veth",),
     own_processes=("nometal-bmc@demo",),
@@ -78,6 +91,7 @@ EARLY = Rule("table inet raw, chain early", "policy drop", "prerouting")
 SHARING = dataclasses.replace(REHEARSAL, shared_bridges=("baremetal",))
 FORMER_DNSMASQ = (Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dnsmasq/baremetal.conf"),)
 FORMER = dataclasses.replace(OWN_NETWORK, name="baremetal", bridge="baremetal")
+ELSEWHERE = Needs(pool=Pool(path="/data"))
 INSTALL = dataclasses.replace(REHEARSAL, install=True, memory_mib=48 * 1024, vcpus=12, disk_bytes=360 * GIB)
 PREPARED = dataclasses.replace(REHEARSAL, prepared=True)
 INSTALL_PREPARED = dataclasses.replace(INSTALL, prepared=True)
@@ -469,12 +483,18 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     (
         "confinement",
         environment.Confinement(False, True),
-        Needs(pool_path="/data"),
+        ELSEWHERE,
         "warning",
         "AppArmor on, and the pool",
     ),
-    ("confinement", environment.Confinement(True, True), Needs(pool_path="/data"), "warning", "SELinux and AppArmor"),
-    ("confinement", environment.Confinement(False, False), Needs(pool_path="/data"), "ok", "neither"),
+    (
+        "confinement",
+        environment.Confinement(True, True),
+        ELSEWHERE,
+        "warning",
+        "SELinux and AppArmor",
+    ),
+    ("confinement", environment.Confinement(False, False), ELSEWHERE, "ok", "neither"),
     ("clock", environment.Clock(True, False), REHEARSAL, "ok", "synchronised"),
     ("clock", environment.Clock(False, True), REHEARSAL, "ok", "container"),
     ("clock", environment.Clock(False, False), INSTALL, "warning", "chronyd"),

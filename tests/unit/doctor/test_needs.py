@@ -43,20 +43,37 @@ def test_the_models_lists_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("networks", [{"name": "n", "uuid": "u"}], "networks[0]: bridge is missing"),
-        ("networks", [{"addresses": "10.0.0.0/24"}], "networks[0]: addresses is not a list"),
+        ("networks", [{"name": "n", "uuid": "u"}], "networks[0].bridge: missing; must be a text, such as some text"),
+        (
+            "networks",
+            [{"name": "n", "uuid": "u", "bridge": "b", "addresses": "10.0.0.0/24"}],
+            "networks[0].addresses: must be a list (got '10.0.0.0/24')",
+        ),
         (
             "networks",
             [{"name": "n", "uuid": "u", "bridge": "b", "addresses": [{"cidr": "10.0.0.0/40"}]}],
-            "networks[0]: cidr '10.0.0.0/40' is not a network such as 192.168.126.0/24",
+            "networks[0].addresses[0].cidr: must be a network, such as 192.168.126.0/24 (got '10.0.0.0/40')",
         ),
-        ("networks", [{"name": "n", "uuid": "u", "bridge": "b", "addresses": ["x"]}], "networks[0]: cidr is missing"),
-        ("vms", [{"vm_name": "a"}], "vms[0]: uuid is missing"),
-        ("ports", [{"address": "here", "port": 1, "protocol": "tcp"}], "ports[0]: address 'here' is not an IP address"),
+        (
+            "networks",
+            [{"name": "n", "uuid": "u", "bridge": "b", "addresses": ["x"]}],
+            "networks[0].addresses[0]: must be a mapping with keys such as cidr, gateway (got 'x')",
+        ),
+        (
+            "networks",
+            [{"name": "n", "uuid": "u", "bridge": "b", "addresses": [{}]}],
+            "networks[0].addresses[0].cidr: missing; must be a network, such as 192.168.126.0/24",
+        ),
+        ("vms", [{"vm_name": "a"}], "vms[0].uuid: missing; must be a text, such as some text"),
+        (
+            "ports",
+            [{"address": "here", "port": 1, "protocol": "tcp"}],
+            "ports[0].address: must be an IP address, such as 192.168.126.1 (got 'here')",
+        ),
         (
             "ports",
             [{"address": "::1", "port": 70000, "protocol": "tcp"}],
-            "ports[0]: port 70000 is not between 1 and 65535",
+            "ports[0].port: must be a whole number from 1 to 65535 (got 70000)",
         ),
     ],
 )

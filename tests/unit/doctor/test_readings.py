@@ -14,7 +14,7 @@ from unit.lab.samples import model_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor import labs
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Named, Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, Pool
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import (
     UnmeasurableError,
@@ -110,7 +110,7 @@ class LabsHere:
     @staticmethod
     def judged(model: dict[str, Any]) -> Finding:
         pool = model["storage_pool"]
-        needs = Needs(name=model["name"], model=model, pool=Named(pool["name"], pool["uuid"]), pool_path=pool["path"])
+        needs = Needs(name=model["name"], model=model, pool=Pool(pool["name"], pool["uuid"], pool["path"]))
         return labs.judge_labs(labs.measure_labs(needs), needs)
 
 

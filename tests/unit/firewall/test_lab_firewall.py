@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import iptables, nftables
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld import (
     Opening,
@@ -15,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.fi
     rich_rule,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import Chain
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Address, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Address, Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import Firewall, plan
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.rules import (
     Ports,
@@ -25,9 +26,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.ru
     ranges,
     untracked,
 )
-
-if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab
 
 V4 = {"gateway": "192.168.126.1", "cidr": "192.168.126.0/24", "prefix": 24, "family": "ipv4"}
 V6 = {"gateway": "FD00:126:0::1", "cidr": "fd00:126::/64", "prefix": 64, "family": "ipv6"}
@@ -40,7 +38,7 @@ def params(**other: Any) -> dict[str, Any]:
 
 def lab(forward: str = "nat", addresses: tuple[dict[str, Any], ...] = (V4,)) -> Lab:
     network = {"bridge": "nm-demo", "forward": forward, "addresses": list(addresses)}
-    return lab_from(params(networks=[network], ports=[{"protocol": "tcp", "port": 8000}]))
+    return from_dict(Lab, params(networks=[network], ports=[{"protocol": "tcp", "port": 8000}]))
 
 
 ACROSS = ["-i nm-demo -o nm-demo -j ACCEPT", "-i baremetal -o baremetal -j ACCEPT"]
@@ -69,7 +67,7 @@ def test_an_address_is_guarded_against_all_but_the_lab_and_the_host_itself() -> 
         "ip6 daddr fd00:126::1 udp dport 123 drop",
         "ip6 daddr fd00:126::1 udp dport 547 drop",
     ]
-    assert guarded(lab_from(params(networks=[]))) == []
+    assert guarded(from_dict(Lab, params(networks=[]))) == []
 
 
 def test_only_the_labs_frames_on_a_plain_bridge_are_left_untracked() -> None:
@@ -77,7 +75,7 @@ def test_only_the_labs_frames_on_a_plain_bridge_are_left_untracked() -> None:
         "-s 192.168.126.0/24 -i baremetal -j CT --notrack",
         "-d 192.168.126.0/24 -i baremetal -j CT --notrack",
     ]
-    assert untracked(lab_from(params(bridges=["nm-demo"]))) == []
+    assert untracked(from_dict(Lab, params(bridges=["nm-demo"]))) == []
 
 
 def test_from_a_plain_bridge_only_the_labs_addresses_are_reached() -> None:
@@ -96,7 +94,7 @@ def test_neighbouring_ports_become_ranges() -> None:
 
 def test_a_long_name_gives_chains_that_iptables_accepts() -> None:
     long = ["a" * 54, "a" * 53 + "b"]
-    tags = {lab_from(params(owner=owner)).tag for owner in long}
+    tags = {from_dict(Lab, params(owner=owner)).tag for owner in long}
     assert len(tags) == 2
     assert all(len(f"{tag}-guard") <= 28 for tag in tags)
 
@@ -174,7 +172,7 @@ def test_plan(current: Firewall | None, desired: Firewall | None, steps: list[st
 
 
 def test_what_is_in_firewalld_is_known_by_its_text() -> None:
-    text = rich_rule(Address("ipv4", "192.168.126.1", "192.168.126.0/24"), Ports("udp", 6230, 6232))
+    text = rich_rule(Address("192.168.126.1", "192.168.126.0/24"), Ports("udp", 6230, 6232))
     assert text == (
         'rule family="ipv4" destination address="192.168.126.1" port port="6230-6232" protocol="udp" accept'
     )
@@ -187,22 +185,28 @@ def test_what_is_in_firewalld_is_known_by_its_text() -> None:
     [
         ({"owner": "a b"}, r"owner: must be lower case letters, .* \(got 'a b'\)"),
         ({"bridges": ["x" * 16]}, r"bridges\[0\]: must be at most 15 characters long, the limit of Linux \(got 'x+'\)"),
-        ({"networks": [{"bridge": "b", "forward": "bridge"}]}, r"networks\[0\].forward: is bridge; one of nat"),
+        (
+            {"networks": [{"bridge": "b", "forward": "bridge"}]},
+            r"networks\[0\].forward: must be one of .* \(got \'bridge\'\)",
+        ),
         (
             {"owner": "A", "networks": [{}], "bridges": ["; reboot"]},
-            r"(?s)owner: must be .*networks\[0\].bridge: is missing.*networks\[0\].forward: is missing.*bridges\[0\]",
+            r"(?s)owner: must be .*networks\[0\].bridge: missing.*networks\[0\].forward: missing.*bridges\[0\]",
         ),
         (
             {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{**V4, "gateway": "10.0.0.1"}]}]},
-            r"networks\[0\].addresses\[0\].gateway: 10.0.0.1 is not in 192.168.126.0/24",
+            r"networks\[0\].addresses\[0\].gateway: must be in 192.168.126.0/24 \(got \'10.0.0.1\'\)",
         ),
         (
             {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{"gateway": "10.0.0.1"}]}]},
-            r"networks\[0\].addresses\[0\].cidr: is missing; a network",
+            r"networks\[0\].addresses\[0\].cidr: missing; must be a network",
         ),
-        ({"ports": [{"protocol": "tcp", "port": 0}]}, r"ports\[0\].port: 0 is no port"),
+        (
+            {"ports": [{"protocol": "tcp", "port": 0}]},
+            r"ports\[0\].port: must be a whole number from 1 to 65535 ",
+        ),
     ],
 )
 def test_bad_input_is_named(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(OperatorError, match=complaint):
-        lab_from(params(**given))
+        from_dict(Lab, params(**given))

@@ -19,7 +19,6 @@ PLUGINS = Path(__file__).parents[3] / "plugins"
 ON_THEIR_OWN = {
     "module_utils/_core/files.py": "the helpers",
     "module_utils/_observe/forwarding.py": "writes to /proc",
-    "module_utils/_core/lock.py": "locks, made and removed together",
     "module_utils/_resources/router_advertisements/listening.py": "writes to /proc",
     "module_utils/_observe/links.py": "writes to /proc",
     "module_utils/_bmc/supervisor.py": "a program of its own, which sets its umask",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import code_of
+
 HOST_CHECKS = ("installer's bridge", "names on the host", "virtual addresses")
 BOOTSTRAP_CHECKS = (
     *("boots", "address", "DHCP servers", "gateway", "names", "reverse names", "full-size frames", "way out"),
@@ -17,7 +19,15 @@ NODE_CHECKS = (
 
 
 def check(name: str, who: str, state: str = "ok", **values: Any) -> dict[str, Any]:
-    return {"check": name, "who": who, "state": state, "expected": "it does", "seen": "it does", "advice": "", **values}
+    usual: dict[str, Any] = {
+        "expected": "it does",
+        "seen": "it does",
+        "advice": "",
+        "code": code_of(name),
+        "facts": {},
+        "cause": None,
+    }
+    return {"check": name, "who": who, "state": state, **usual, **values}
 
 
 def link(kind: str, master: str | None = None, **values: Any) -> dict[str, Any]:
@@ -80,7 +90,8 @@ def checks(nodes: int = 4) -> list[dict[str, Any]]:
 
 def _of_node(name: str, who: str, number: int) -> dict[str, Any]:
     value = {"address": f"192.168.126.{20 + number}", "hostname": who}.get(name, "it does")
-    return check(name, who, expected=value, seen=value)
+    facts = {"addresses": [value]} if name == "address" else {}
+    return check(name, who, expected=value, seen=value, facts=facts)
 
 
 def report(nodes: int = 4) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from unit.lab.samples import shipped
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door, Evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST, OK, Check, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
@@ -109,7 +109,7 @@ def lab_evidence(lab: Lab) -> Evidence:
     return Evidence(
         links=links,
         networks={lab.machine_network["name"]: True},
-        bmc_doors={"192.168.126.1 port 8000": ""},
+        bmc_doors=[Door("192.168.126.1", 8000)],
         firewall="firewalld, zone libvirt",
         forwarding={"ipv4": True, "ipv6": True},
         rules=[Rule("table ip nat, chain LIBVIRT_PRT", "ip saddr 192.168.126.0/24 masquerade")],

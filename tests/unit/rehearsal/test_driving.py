@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import http.client
+import ssl
 import threading
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.waiting import PATIENCE
 
-from ansible_collections.nometal.ipi.plugins.module_utils._agent import driving
+from ansible_collections.nometal.ipi.plugins.module_utils._agent import driving, redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.driving import Driver
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.redfish import BmcFailed, NotNow
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import Reports
@@ -37,10 +41,12 @@ class Bmc:
 class Channel:
     def __init__(self) -> None:
         self.steps: dict[str, bool] = {}
+        self.failures: dict[str, str] = {}
 
     def tell(self, event: str, _who: str, **more: Any) -> None:
         if event == "step":
             self.steps[more["step"]] = more["ok"]
+            self.failures[more["step"]] = more.get("failure", "")
 
 
 @pytest.fixture(autouse=True)
@@ -51,16 +57,60 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 def play(
     monkeypatch: pytest.MonkeyPatch, bmc: Bmc, reports: Reports | None = None, *, only_ask: bool = False
 ) -> dict[str, bool]:
+    return played(monkeypatch, bmc, reports, only_ask=only_ask).steps
+
+
+def played(
+    monkeypatch: pytest.MonkeyPatch, bmc: Bmc, reports: Reports | None = None, *, only_ask: bool = False
+) -> Channel:
     channel, node = Channel(), {"name": "one", "uuid": FIRST, "bmc": {"try_strangers": True, "hidden": []}}
     monkeypatch.setattr(Driver, "_bmc", lambda _self: bmc)
     Driver(node, {"seconds": 0.01}, channel, reports or Reports([FIRST, SECOND])).play(only_ask=only_ask)  # type: ignore[arg-type]
-    return channel.steps
+    return channel
 
 
 def test_who_is_out_of_reach_is_asked_twice_and_then_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     bmc = Bmc(answers=[NotNow("timed out"), NotNow("timed out")])
     assert play(monkeypatch, bmc) == {"bmc": False}
     assert bmc.asked == ["answers", "answers"]
+
+
+def test_what_kind_of_failure_it_was_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    bmc = Bmc(insert=[BmcFailed("507 No.", redfish.NO_ROOM)])
+    assert played(monkeypatch, bmc).failures["insert"] == "no-room"
+    assert played(monkeypatch, Bmc()).failures["booted from medium"] == "nothing-heard"
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (TimeoutError("timed out"), "silent"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "silent"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "silent"),
+        (ssl.SSLCertVerificationError(1, "certificate verify failed"), "certificate"),
+        (ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"), ""),
+        (http.client.BadStatusLine("x"), ""),
+    ],
+)
+def test_failures_to_reach_a_bmc(error: Exception, failure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = Mock(connect=Mock(side_effect=error))
+    monkeypatch.setattr(redfish.Redfish, "_connection", lambda _self: connection)
+    with pytest.raises(NotNow) as caught:
+        bmc().answers()
+    assert caught.value.failure == failure
+
+
+@pytest.mark.parametrize(("status", "failure"), [(400, ""), (507, "no-room")])
+def test_failures_of_a_bmc_that_was_reached(status: int, failure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redfish.Redfish, "_ask", lambda *_of: (status, {}))
+    with pytest.raises(BmcFailed, match=f"is answered with {status}") as caught:
+        bmc().insert()
+    assert caught.value.failure == failure
+
+
+def bmc() -> redfish.Redfish:
+    told = {"url": "http://127.0.0.1:1/x", "username": "a", "password": "b", "boot": "Cd", "mode": "uefi"}
+    return redfish.Redfish(told, "http://127.0.0.1:1/image.iso")
 
 
 def test_who_was_busy_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

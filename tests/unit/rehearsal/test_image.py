@@ -75,7 +75,7 @@ def test_an_image_is_named_after_what_it_is_made_of() -> None:
 
 @pytest.mark.parametrize("name", ["../x.py", "/x.py", "x.txt", "a-b.py", "x/../y.py"])
 def test_strange_sources_are_refused(name: str) -> None:
-    with pytest.raises(OperatorError, match="names of Python files"):
+    with pytest.raises(OperatorError, match="names must be of Python files"):
         replace(RECIPE, sources={**SOURCES, name: ""}).refuse_bad_sources()
 
 

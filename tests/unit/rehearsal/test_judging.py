@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Callable
 
 import pytest
@@ -52,8 +53,9 @@ def spoil_node(place: str, key: str, value: Any) -> Callable[[Story], None]:
     return lambda story: story.reports["worker-0"][place].update({key: value})
 
 
-def spoil_step(step: str, said: str) -> Callable[[Story], None]:
-    return lambda story: story.steps["worker-0"].update({step: {"step": step, "ok": False, "said": said}})
+def spoil_step(step: str, said: str, failure: str = "") -> Callable[[Story], None]:
+    event = {"step": step, "ok": False, "said": said, "failure": failure}
+    return lambda story: story.steps["worker-0"].update({step: event})
 
 
 def lose(place: str) -> Callable[[Story], None]:
@@ -128,13 +130,20 @@ SPOILT: dict[str, tuple[Callable[[Story], None], str, str, str]] = {
         "virtual addresses free",
         "somebody has it already",
     ),
-    "bmc silent": (spoil_step("bmc", f"{GATEWAY} port 8000: timed out"), "worker-0", "BMC answers", "timed out"),
+    "bmc silent": (
+        spoil_step("bmc", f"{GATEWAY} port 8000: timed out", "silent"),
+        "worker-0",
+        "BMC answers",
+        "timed out",
+    ),
     "bmc password": (spoil_step("login", "401 No."), "worker-0", "BMC login", "401"),
     "bmc open": (spoil_step("wrong password", "answered with 200"), "worker-0", "wrong password refused", "200"),
     "not confined": (spoil_step("confinement", "/x is answered with 200"), "worker-0", "other VMs hidden", "200"),
     "medium": (spoil_step("insert", "400 unreachable"), "worker-0", "power and media", "insert: 400 unreachable"),
     "never reports": (
-        all_of(spoil_step("booted from medium", "nothing heard in 105 s"), lose("medium"), lose("disk")),
+        all_of(
+            spoil_step("booted from medium", "nothing heard in 105 s", "nothing-heard"), lose("medium"), lose("disk")
+        ),
         "worker-0",
         "boots from its medium",
         "nothing heard",
@@ -146,7 +155,9 @@ SPOILT: dict[str, tuple[Callable[[Story], None], str, str, str]] = {
     "disk": (spoil_node("medium", "disks", []), "worker-0", "disks", "nothing"),
     "hints": (spoil_node("written", "device", ""), "worker-0", "root disk", "no disk is as the hints say"),
     "read-only": (
-        spoil_node("written", "trouble", "[Errno 30] Read-only file system"),
+        all_of(
+            spoil_node("written", "trouble", "[Errno 30] Read-only file system"), spoil_node("written", "errno", 30)
+        ),
         "worker-0",
         "disk written",
         "Read-only",
@@ -171,8 +182,48 @@ def test_what_is_wrong_is_named_with_what_to_do(
     wrong = causes.explained(lab, lab_evidence(lab), failed(lab, story))
     found = {(each.who, each.check): each for each in wrong}
     assert told in found[who, check].seen
+    assert json.loads(json.dumps(found[who, check].to_dict()))["facts"] == found[who, check].facts
     if check != "comes to its end":
         assert found[who, check].advice
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("bootstrap silent", {"silent": True}),
+        ("no address", {"addresses": [], "servers": []}),
+        ("address of the wrong pool", {"addresses": ["192.168.126.225"], "servers": []}),
+        ("second server", {"servers": [GATEWAY, "192.168.126.66"]}),
+        ("second server of IPv6", {"servers": [GATEWAY, "fe80::1", "fe80::66"]}),
+        ("no default route", {"routes": []}),
+        ("name missing", {"names": ["api.rehearsal.lab.example.test"], "unanswered": False}),
+        ("reverse name", {"names": ["api.rehearsal.lab.example.test"], "unanswered": False}),
+        ("small frames", {"addresses": [GATEWAY]}),
+        ("no way out", {"answers": []}),
+        ("virtual address taken", {"addresses": ["192.168.126.5"]}),
+        ("bmc silent", {"step": "bmc", "failure": "silent"}),
+        ("bmc password", {"step": "login", "failure": ""}),
+        ("medium", {"step": "insert", "failure": ""}),
+        ("never reports", {"silent": True}),
+        ("read-only", {"device": "/dev/sda", "is_read_only": True}),
+        ("medium again", {"silent": False}),
+        ("never ends", {"silent": True}),
+    ],
+)
+def test_facts(name: str, facts: dict[str, Any]) -> None:
+    spoil, who, check, _told = SPOILT[name]
+    lab = lab_of()
+    story = good(lab)
+    spoil(story)
+    assert by_name(lab, story)[who, check].facts == facts
+
+
+def test_a_name_server_that_does_not_answer_is_told_from_one_that_does_not_know() -> None:
+    lab = lab_of()
+    story = good(lab)
+    name = "api.rehearsal.lab.example.test"
+    spoil_bootstrap("names", [[name, GATEWAY, [], "no answer"]])(story)
+    assert by_name(lab, story)["bootstrap", "names"].facts == {"names": [name], "unanswered": True}
 
 
 def test_a_wrong_mac_is_named_as_such() -> None:
@@ -240,6 +291,7 @@ def test_an_address_of_another_server_is_told_with_the_server() -> None:
     found = by_name(lab, story)
     assert found["bootstrap", "address"].seen == "192.168.126.200 from DHCP server 192.168.126.66"
     assert found["worker-0", "address"].seen == "192.168.126.201 from DHCP server 192.168.126.66"
+    assert found["worker-0", "address"].facts == {"addresses": ["192.168.126.201"], "servers": ["192.168.126.66"]}
 
 
 def test_a_server_that_was_heard_later_counts() -> None:

@@ -133,21 +133,24 @@ def test_why_the_bootstrap_vm_was_given_up_is_said() -> None:
     story = Story(host={"lost": {"bootstrap": "it has done nothing for 90 s"}})
     [check] = judge_bootstrap.judge(lab_of(), story)
     assert check.seen == "it has not come up: it has done nothing for 90 s"
+    assert check.facts == {"silent": True}
 
 
 @pytest.mark.parametrize(
-    ("check", "who", "seen", "silent"),
+    ("check", "who", "facts", "silent"),
     [
-        ("boots", "bootstrap", "it has not come up: it has done nothing for 90 s", True),
-        ("boots from its medium", "one", "nothing heard in 240 s", True),
-        ("boots from its disk", "lost", "booted from disk: it has computed for 60 s", True),
-        ("comes to its end", "bootstrap", "it fell silent", True),
-        ("boots from its disk", "one", "it booted its medium again", False),
-        ("BMC answers", "lost", "bmc: timed out", False),
+        ("boots", "bootstrap", {"silent": True}, True),
+        ("boots from its medium", "one", {"silent": True}, True),
+        ("boots from its disk", "lost", {"silent": False}, True),
+        ("comes to its end", "bootstrap", {"silent": True}, True),
+        ("boots from its disk", "one", {"silent": False}, False),
+        ("BMC answers", "lost", {"step": "bmc", "failure": "silent"}, False),
     ],
 )
-def test_of_which_failures_the_console_and_the_load_are_named(check: str, who: str, seen: str, silent: bool) -> None:
-    failed = Check(check, who, FAILED, "it boots", seen)
+def test_of_which_failures_the_console_and_the_load_are_named(
+    check: str, who: str, facts: dict[str, object], silent: bool
+) -> None:
+    failed = Check(check, who, FAILED, "it boots", facts=facts)
     assert rehearsal.is_silence(failed, {"lost": "it has computed for 60 s"}) == silent
     assert not rehearsal.is_silence(replace(failed, state="ok"), {"lost": ""})
 
@@ -181,7 +184,15 @@ def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monk
     (tmp_path / "consoles" / f"{node['vm_name']}-console.log").write_text("Loading kernel ...\n", encoding="utf-8")
     seen = rehearsal.Seen(lab, None, Mock(consoles=Consoles(lab)))
     seen.picture = {"host": "here"}
-    failed = Check("boots from its medium", node["name"], FAILED, "it boots", "nothing heard in 240 s", "Look at it.")
+    failed = Check(
+        "boots from its medium",
+        node["name"],
+        FAILED,
+        "it boots",
+        "nothing heard in 240 s",
+        "Look at it.",
+        {"silent": True},
+    )
     other = Check("BMC answers", node["name"], FAILED, "yes", "timed out")
     said, same = seen.explain(Story(), [failed, other])
     assert said.seen.startswith(

@@ -3,62 +3,37 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From failed checks and what is seen on the host to the cause, and what to do. Pure.
 
-Each cause is a function that has a look and says a sentence, or nothing. The first that says something is believed.
+Each cause is a row: its code, the checks that fail by it, what it is known by, what it means, and what to do. The first
+that is found is believed; where none is, there is advice for the check.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes_network, causes_node
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_network import NETWORK, broken_path
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_network import NETWORK
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_network import ROWS as OF_NETWORK
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_node import BMC, NODES
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, Check
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_node import ROWS as OF_NODES
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_path import ROWS as OF_PATH
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, HOST, Check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 
-    Cause = Callable[[Lab, Evidence, Check], str]
-
-FILTERED = (causes_network.refused_to_host, causes_network.lost_rules)
-NAMES = (causes_network.silent_name_server, causes_network.missing_record, *FILTERED)
-ADDRESS = (broken_path, causes_network.exhausted_pool, causes_network.foreign_lease, *FILTERED)
-CAUSES: Mapping[str, tuple[Cause, ...]] = {
-    "installer's bridge": (broken_path,),
-    "address": ADDRESS,
-    "address from its disk": ADDRESS,
-    "DHCP servers": (broken_path, causes_network.second_server, causes_network.exhausted_pool, *FILTERED),
-    "gateway": (broken_path, *FILTERED),
-    "names": (broken_path, *NAMES),
-    "reverse names": (broken_path, *NAMES),
-    "names on the host": (broken_path, *NAMES),
-    "time": (causes_network.own_clock,),
-    "full-size frames": (broken_path, causes_network.small_mtu),
-    "way out": (
-        broken_path,
-        causes_network.no_forwarding,
-        causes_network.no_translation,
-        causes_network.refused_on_the_way,
-        causes_network.lost_rules,
-    ),
-    "virtual addresses free": (causes_network.holder,),
-    "virtual addresses": (broken_path, causes_network.filtered_http),
-    "other nodes": (broken_path, causes_network.refused_on_the_way),
-    "BMC answers": (broken_path, causes_node.bmc_door),
-    "power and media": (causes_node.medium_out_of_reach,),
-    "boots from its medium": (broken_path, causes_node.wrong_start),
-    "disk written": (causes_node.is_read_only,),
-    "boots from its disk": (broken_path, causes_node.wrong_start),
-}
+CAUSES = (*OF_PATH, *OF_NETWORK, *OF_NODES)
 
 
 def no_path(lab: Lab, evidence: Evidence) -> str:
     """Why nothing on the installer's bridge can reach anything; empty: it is not known to be so."""
-    return broken_path(lab, evidence).replace(f". {NETWORK}", "")
+    failed = Check("installer's bridge", HOST, FAILED)
+    found = next(filter(None, (row.of(lab, evidence, failed) for row in OF_PATH)), None)
+    return found.message.rstrip(".") if found else ""
 
 
 def explained(lab: Lab, evidence: Evidence, checks: Sequence[Check]) -> list[Check]:
@@ -66,8 +41,12 @@ def explained(lab: Lab, evidence: Evidence, checks: Sequence[Check]) -> list[Che
 
 
 def _with_advice(lab: Lab, evidence: Evidence, check: Check) -> Check:
-    said = next(filter(None, (cause(lab, evidence, check) for cause in CAUSES.get(check.check, ()))), "")
-    return replace(check, advice=said or ADVICE.get(check.check, ""))
+    cause = cause_of(lab, evidence, check)
+    return replace(check, cause=cause, advice=cause.text if cause else ADVICE.get(check.check, ""))
+
+
+def cause_of(lab: Lab, evidence: Evidence, check: Check) -> Finding | None:
+    return next(filter(None, (row.of(lab, evidence, check) for row in CAUSES)), None)
 
 
 ADVICE = {

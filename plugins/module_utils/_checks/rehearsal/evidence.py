@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
     domain_xml,
     network_filter,
@@ -42,13 +43,22 @@ FORWARDING = {"ipv4": Path("/proc/sys/net/ipv4/ip_forward"), "ipv6": Path("/proc
 
 
 @dataclass(frozen=True)
+class Door:
+    """Where a BMC listens."""
+
+    host: str
+    port: int
+    error: str = ""
+    """Why the host itself does not get in; empty when it does."""
+
+
+@dataclass(frozen=True)
 class Evidence:
     links: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By name, as `ip` shows them."""
     networks: Mapping[str, bool] = field(default_factory=dict)
     """Whether each libvirt network is started."""
-    bmc_doors: Mapping[str, str] = field(default_factory=dict)
-    """By address and port, why the host itself does not get in; empty when it does."""
+    bmc_doors: Sequence[Door] = ()
     firewall: str = ""
     leases: Sequence[tuple[str, str]] = ()
     """Address and MAC address of each that the machine network has given."""
@@ -87,7 +97,7 @@ def gather(connection: Any, lab: Lab) -> Evidence:
     links = {link["address"]: f"link {name}" for name, link in seen.links.items()}
     return replace(
         seen,
-        bmc_doors=_doors(lab) if runs and lab.protocol != "ipmi" else {},
+        bmc_doors=_doors(lab) if runs and lab.protocol != BmcProtocol.IPMI else (),
         firewall=_firewall(lab),
         leases=_leases(connection, lab),
         forwarding={family: _is_one(path) for family, path in FORWARDING.items() if path.exists()},
@@ -125,12 +135,12 @@ def _ip(*words: str) -> list[dict[str, Any]]:
     return []
 
 
-def _doors(lab: Lab) -> dict[str, str]:
+def _doors(lab: Lab) -> list[Door]:
     places = {(node["bmc"]["host"], node["bmc"]["port"]) for node in lab.nodes}
-    return {f"{host} port {port}": _trouble_at(host, port) for host, port in places}
+    return [Door(host, port, _error_at(host, port)) for host, port in sorted(places)]
 
 
-def _trouble_at(host: str, port: int) -> str:
+def _error_at(host: str, port: int) -> str:
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:

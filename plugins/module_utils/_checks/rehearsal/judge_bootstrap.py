@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
     BOOTSTRAP,
-    GIVEN_BY,
     Check,
     Story,
     skipped,
     verdict,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import is_between
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ def judge(lab: Lab, story: Story) -> Iterator[Check]:
         return
     yield verdict("boots", BOOTSTRAP, "", BOOTS)
     yield _address(lab, story)
-    if lab.bootstrap["mode"] != "static":
+    if lab.bootstrap["mode"] != BootstrapAddress.STATIC:
         yield _servers(lab, story)
     if story.seen.get("addresses"):
         yield from _routes(lab, story)
@@ -47,7 +48,7 @@ def _silence(story: Story) -> Check:
         return skipped("boots", BOOTSTRAP, f"not tried: {story.hindrance}")
     why = story.host.get("lost", {}).get(BOOTSTRAP, "")
     silent = f"it has not come up: {why}" if why else "it has not come up"
-    return verdict("boots", BOOTSTRAP, story.host.get("boots", silent), BOOTS)
+    return verdict("boots", BOOTSTRAP, story.host.get("boots", silent), BOOTS, silent="boots" not in story.host)
 
 
 def _topic(judgement: Any) -> str:
@@ -62,14 +63,20 @@ def _address(lab: Lab, story: Story) -> Check:
     wanted = " and ".join(start if start == end else f"{start} to {end}" for start, end in places)
     missing = [place for place in places if not any(is_between(address, *place) for address in got)]
     if missing and not got:
-        return verdict("address", BOOTSTRAP, "none", wanted)
-    giver = foreign_giver(lab, story.seen["network"][0])
-    return verdict("address", BOOTSTRAP, ", ".join(got) + giver if missing else "", wanted, ", ".join(got))
+        return verdict("address", BOOTSTRAP, "none", wanted, addresses=[], servers=[])
+    servers = foreign_servers(lab, story.seen["network"][0])
+    error = ", ".join(got) + given_by(servers) if missing else ""
+    return verdict("address", BOOTSTRAP, error, wanted, ", ".join(got), addresses=[*got], servers=servers)
 
 
-def foreign_giver(lab: Lab, card: Mapping[str, Any]) -> str:
+def foreign_servers(lab: Lab, card: Mapping[str, Any]) -> list[str]:
+    """Who has given an address, if that was not the lab's own server."""
     server = (card.get("dhcp4") or {}).get("server", "")
-    return f"{GIVEN_BY}{server}" if server and server not in lab.gateways else ""
+    return [server] if server and server not in lab.gateways else []
+
+
+def given_by(servers: list[str]) -> str:
+    return f" from DHCP server {', '.join(servers)}" if servers else ""
 
 
 def _servers(lab: Lab, story: Story) -> Check:
@@ -83,9 +90,9 @@ def _servers(lab: Lab, story: Story) -> Check:
     wanted = f"the lab's own only: {', '.join(lab.gateways)}"
     silent = not servers4 if gateways4 else not card["servers6"]
     if silent:
-        return verdict("DHCP servers", BOOTSTRAP, "none has offered anything", wanted)
+        return verdict("DHCP servers", BOOTSTRAP, "none has offered anything", wanted, servers=[])
     trouble = f"answers of {', '.join(found)}" if strange or several6 else ""
-    return verdict("DHCP servers", BOOTSTRAP, trouble, wanted, ", ".join(found))
+    return verdict("DHCP servers", BOOTSTRAP, trouble, wanted, ", ".join(found), servers=found)
 
 
 def _routes(lab: Lab, story: Story) -> Iterator[Check]:
@@ -94,13 +101,20 @@ def _routes(lab: Lab, story: Story) -> Iterator[Check]:
     missing = [route for route in told if route not in routes]
     if told:
         trouble = f"lacks {', '.join(missing)}" if missing else ""
-        yield verdict("static routes", BOOTSTRAP, trouble, ", ".join(told))
+        yield verdict("static routes", BOOTSTRAP, trouble, ", ".join(told), missing=missing)
     if any(route.startswith("default via") for route in told) or not lab.has_way_out:
         return
     defaults = [route for route in routes if route.startswith("default via")]
     families = lab.bootstrap_families
     trouble = "" if len(defaults) >= len(families) else f"{', '.join(defaults) or 'no default route'}"
-    yield verdict("gateway", BOOTSTRAP, trouble, f"a default route for {' and '.join(families)}", ", ".join(defaults))
+    yield verdict(
+        "gateway",
+        BOOTSTRAP,
+        trouble,
+        f"a default route for {' and '.join(families)}",
+        ", ".join(defaults),
+        routes=defaults,
+    )
 
 
 def _names(lab: Lab, story: Story) -> Check:
@@ -108,30 +122,24 @@ def _names(lab: Lab, story: Story) -> Check:
 
 
 def names_check(check: str, who: str, wanted: dict[str, list[str]], answers: list[list[Any]]) -> Check:
-    wrong = [
-        f"{name} is {', '.join(found) or trouble} (asked {server})"
-        for name, server, found, trouble in answers
-        if sorted(found) != sorted(wanted[name])
-    ]
-    told = next(
-        (
-            f"{name} is {', '.join(wanted[name])}"
-            for name, *_rest in answers
-            if wrong and wrong[0].startswith(f"{name} ")
-        ),
-        "",
-    )
-    return verdict(check, who, few(wrong), told or f"{len(wanted)} names as the lab has them")
+    wrong = [answer for answer in answers if sorted(answer[2]) != sorted(wanted[answer[0]])]
+    said = [f"{name} is {', '.join(found) or error} (asked {server})" for name, server, found, error in wrong]
+    names = [name for name, *_rest in wrong]
+    expected = f"{names[0]} is {', '.join(wanted[names[0]])}" if names else f"{len(wanted)} names as the lab has them"
+    return verdict(check, who, few(said), expected, names=names, unanswered=_unanswered(wrong))
+
+
+def _unanswered(answers: list[list[Any]]) -> bool:
+    return any(error == lookups.NO_ANSWER for *_others, error in answers)
 
 
 def _reverse(lab: Lab, story: Story) -> Check:
     wanted = lab.reverse_names()
-    wrong = [
-        f"{address} is {', '.join(found) or trouble}"
-        for address, _server, found, trouble in story.seen["reverse"]
-        if wanted[address] not in found
-    ]
-    return verdict("reverse names", BOOTSTRAP, few(wrong), f"{len(wanted)} addresses have their names")
+    wrong = [answer for answer in story.seen["reverse"] if wanted[answer[0]] not in answer[2]]
+    said = [f"{address} is {', '.join(found) or error}" for address, _server, found, error in wrong]
+    names = [wanted[address] for address, *_rest in wrong]
+    expected = f"{len(wanted)} addresses have their names"
+    return verdict("reverse names", BOOTSTRAP, few(said), expected, names=names, unanswered=_unanswered(wrong))
 
 
 def _time(lab: Lab, story: Story) -> Check:
@@ -143,13 +151,15 @@ def _time(lab: Lab, story: Story) -> Check:
         for server, clock in story.seen["clocks"]
         if clock is None or abs(clock - now) > CLOCK_SECONDS
     ]
-    return verdict("time", BOOTSTRAP, few(wrong), f"{', '.join(lab.ntp_servers)} answers with the time")
+    silent = [server for server, clock in story.seen["clocks"] if clock is None]
+    expected = f"{', '.join(lab.ntp_servers)} answers with the time"
+    return verdict("time", BOOTSTRAP, few(wrong), expected, silent_servers=silent)
 
 
 def _frames(lab: Lab, story: Story) -> Check:
-    wrong = [f"{size} bytes to {address}: {trouble}" for address, size, trouble in story.seen["frames"] if trouble]
-    mtu = lab.machine_network["mtu"]
-    return verdict("full-size frames", BOOTSTRAP, few(wrong), f"{mtu} bytes pass in one piece")
+    wrong = [f"{size} bytes to {address}: {error}" for address, size, error in story.seen["frames"] if error]
+    mtu, addresses = lab.machine_network["mtu"], [address for address, _size, error in story.seen["frames"] if error]
+    return verdict("full-size frames", BOOTSTRAP, few(wrong), f"{mtu} bytes pass in one piece", addresses=addresses)
 
 
 def _outside(lab: Lab, story: Story) -> Check:
@@ -159,15 +169,18 @@ def _outside(lab: Lab, story: Story) -> Check:
     came = [f"{address} ({kind})" for kind, address, ok in ways if ok]
     if not lab.has_way_out:
         leak = f"answers of {', '.join(came)}" if came else ""
-        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network['forward']})")
+        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network['forward']})", answers=came)
     trouble = "" if came else f"no answer from {', '.join(address for _kind, address, _ok in ways)}"
-    return verdict("way out", BOOTSTRAP, trouble, "what answers the host answers the VM as well", ", ".join(came))
+    return verdict(
+        "way out", BOOTSTRAP, trouble, "what answers the host answers the VM as well", ", ".join(came), answers=came
+    )
 
 
 def _held(lab: Lab, story: Story) -> Check:
     held = story.seen["held"]
     trouble = f"{', '.join(held)}: somebody has it already" if held else ""
-    return verdict("virtual addresses free", BOOTSTRAP, trouble, f"nobody has {', '.join(lab.all_vips)}")
+    expected = f"nobody has {', '.join(lab.all_vips)}"
+    return verdict("virtual addresses free", BOOTSTRAP, trouble, expected, addresses=[*held])
 
 
 def few(wrong: list[str]) -> str:

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.redfish import NOTHING_HEARD
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.judge_bootstrap import (
     few,
-    foreign_giver,
+    foreign_servers,
+    given_by,
     names_check,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
@@ -23,6 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     skipped,
     verdict,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware, NetworkRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     Node = Mapping[str, Any]
     Report = Mapping[str, Any]
 
+READ_ONLY = (errno.EROFS, errno.EPERM, errno.EACCES)
 KERNEL_MIB = 192
 """What of a VM's memory the firmware and the kernel have for themselves, at most."""
 SLOW_MS = 10.0
@@ -63,7 +68,7 @@ def judge(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool = True) -
     for check, (expected, *steps) in OF_BMC.items():
         step = story.step(who, *steps)
         if step:
-            yield verdict(check, who, _trouble(step), expected, str(step["said"]))
+            yield verdict(check, who, _trouble(step), expected, str(step["said"]), **_failure(step))
     yield from _from_medium(lab, node, story, can_secure_boot=can_secure_boot)
     yield from _from_disk(node, story)
     yield from _not_tried(who, story)
@@ -82,11 +87,20 @@ def _trouble(step: Mapping[str, Any]) -> str:
     return f"{step['step']}: {step['said']}"
 
 
+def _failure(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {} if step["ok"] else {"step": step["step"], "failure": step.get("failure", "")}
+
+
+def _is_silent(step: Mapping[str, Any]) -> bool:
+    return step.get("failure") == NOTHING_HEARD
+
+
 def _from_medium(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool) -> Iterator[Check]:
     who, step = node["name"], story.step(node["name"], "booted from medium")
     if step is None:
         return
-    yield verdict("boots from its medium", who, "" if step["ok"] else step["said"], "it boots the image and reports")
+    said, expected = "" if step["ok"] else step["said"], "it boots the image and reports"
+    yield verdict("boots from its medium", who, said, expected, silent=_is_silent(step))
     report = story.report(who, "medium")
     if report is None:
         return
@@ -108,7 +122,7 @@ def _identity(lab: Lab, node: Node, report: Report) -> Iterator[Check]:
     cards = {card["mac"]: card for card in report["cards"]}
     mac = machine_mac(node)
     if mac not in cards:
-        yield compared("MAC address", node["name"], mac, list(cards))
+        yield compared("MAC address", node["name"], mac, list(cards), macs=list(cards))
         return
     wanted = node["ips"]
     got = [
@@ -116,8 +130,9 @@ def _identity(lab: Lab, node: Node, report: Report) -> Iterator[Check]:
         for address in cards[mac]["addresses"]
         if address in wanted or not _is_made_by_itself(address, cards[mac])
     ]
-    address = compared("address", node["name"], wanted, got)
-    yield replace(address, seen=address.seen + foreign_giver(lab, cards[mac]))
+    servers = foreign_servers(lab, cards[mac])
+    address = compared("address", node["name"], wanted, got, addresses=got, servers=servers)
+    yield replace(address, seen=address.seen + given_by(servers))
     names = {node["name"], node["fqdn"]}
     hostname = report["hostname"]
     yield verdict("hostname", node["name"], "" if hostname in names else hostname, node["name"], hostname)
@@ -134,7 +149,7 @@ def _provisioning_address(told: Mapping[str, Any], node: Node, report: Report) -
 
 
 def machine_mac(node: Node) -> str:
-    return next((nic["mac"] for nic in node["nics"] if nic["role"] == "machine"), node["boot_mac"])
+    return next((nic["mac"] for nic in node["nics"] if nic["role"] == NetworkRole.MACHINE), node["boot_mac"])
 
 
 def _is_made_by_itself(address: str, card: Mapping[str, Any]) -> bool:
@@ -145,9 +160,9 @@ def _is_made_by_itself(address: str, card: Mapping[str, Any]) -> bool:
 def _firmware(node: Node, report: Report, *, can_secure_boot: bool) -> Check:
     wanted = node["firmware"]
     found = report["firmware"]
-    if found == "uefi" and report["secure_boot"]:
-        found = "uefi-secure"
-    if wanted == "uefi-secure" and not can_secure_boot:
+    if found == Firmware.UEFI and report["secure_boot"]:
+        found = Firmware.UEFI_SECURE
+    if wanted == Firmware.UEFI_SECURE and not can_secure_boot:
         return skipped("firmware", node["name"], "the distribution's signed boot loaders are not to be had here")
     return compared("firmware", node["name"], wanted, found)
 
@@ -176,17 +191,19 @@ def _surroundings(lab: Lab, node: Node, seen: Mapping[str, Any], story: Story) -
     wanted = {name: addresses for name, addresses in lab.names().items() if name in asked}
     yield names_check("names", node["name"], wanted, seen["names"])
     never_up = {ip for other in lab.nodes if not story.report(other["name"], "medium") for ip in other["ips"]}
-    silent = [
-        f"{_who_is(lab, address)}: {trouble}"
+    silent = {
+        address: f"{_who_is(lab, address)}: {trouble}"
         for address, trouble in seen["peers"].items()
         if trouble and address not in never_up
-    ]
+    }
     asked_of = [address for address in seen["peers"] if address not in never_up]
     rest = f"; {len(never_up)} of nodes that are not up were left out" if never_up else ""
     wanted_answers = f"{len(asked_of)} addresses answer{rest}"
-    yield verdict("other nodes", node["name"], few(silent), wanted_answers)
+    yield verdict("other nodes", node["name"], few([*silent.values()]), wanted_answers, addresses=[*silent])
     broken = [f"{url}: {trouble}" for url, trouble in seen["vips"].items() if trouble]
-    yield verdict("virtual addresses", node["name"], few(broken), f"{', '.join(lab.all_vips)} lead to the bootstrap VM")
+    urls = [url for url, error in seen["vips"].items() if error]
+    expected = f"{', '.join(lab.all_vips)} lead to the bootstrap VM"
+    yield verdict("virtual addresses", node["name"], few(broken), expected, urls=urls)
 
 
 def _who_is(lab: Lab, address: str) -> str:
@@ -200,7 +217,9 @@ def _writing(node: Node, report: Report, written: Mapping[str, Any]) -> Iterator
     told = ", ".join(f"{name} {value}" for name, value in (node["root_device_hints"] or {}).items()) or "the first disk"
     yield verdict("root disk", who, "" if chosen else "no disk is as the hints say", told, _disk_named(chosen))
     if chosen:
-        yield verdict("disk written", who, written.get("trouble", ""), f"{written['device']} can be written")
+        device, said = written["device"], written.get("trouble", "")
+        is_read_only = written.get("errno") in READ_ONLY
+        yield verdict("disk written", who, said, f"{device} can be written", device=device, is_read_only=is_read_only)
     if written.get("syncs"):
         slow = written["syncs"][int(len(written["syncs"]) * 0.99)]
         late = f"; etcd wants less than {SLOW_MS:.0f} ms" if slow > SLOW_MS else ""
@@ -220,7 +239,11 @@ def _from_disk(node: Node, story: Story) -> Iterator[Check]:
     if report is None:
         seen = "it booted its medium again" if story.report(who, "medium again") else ""
         yield verdict(
-            "boots from its disk", who, seen or _trouble(step) or "nothing heard", "it boots from its disk and reports"
+            "boots from its disk",
+            who,
+            seen or _trouble(step) or "nothing heard",
+            "it boots from its disk and reports",
+            silent=not seen and (step["ok"] or _is_silent(step)),
         )
         return
     from_disk = report["medium"].startswith("/dev/") and not report["late"]
@@ -235,4 +258,5 @@ def _from_disk(node: Node, story: Story) -> Iterator[Check]:
     if not again:  # another MAC address, as has been told
         return
     lost = [ip for ip in node["ips"] if not any(ip in addresses for addresses in again)]
-    yield verdict("address from its disk", who, ", ".join(f"lacks {ip}" for ip in lost), ", ".join(node["ips"]))
+    error = ", ".join(f"lacks {ip}" for ip in lost)
+    yield verdict("address from its disk", who, error, ", ".join(node["ips"]), missing=lost)

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 HOST, BOOTSTRAP = "host", "bootstrap"
-GIVEN_BY = " from DHCP server "
-"""Behind an address that the lab's own server has not given."""
 
 
 @dataclass
@@ -71,16 +73,33 @@ class Check:
     expected: str = ""
     seen: str = ""
     advice: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What was seen, in JSON types, as causes need it: nobody reads it out of `seen` again."""
+    cause: Finding | None = None
+    """Of a check that failed, as far as it is known."""
+
+    @property
+    def code(self) -> str:
+        return code_of(self.check)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "code": self.code, "cause": self.cause.to_dict() if self.cause else None}
 
 
-def compared(check: str, who: str, expected: Any, seen: Any) -> Check:
+def code_of(check: str) -> str:
+    """For programs: `installers-bridge`."""
+    return re.sub(r"[^a-z0-9]+", "-", check.lower().replace("'", ""))
+
+
+def compared(check: str, who: str, expected: Any, seen: Any, **facts: Any) -> Check:
     """Lists are as good in any order."""
     wanted, found = plain(expected), plain(seen)
-    return Check(check, who, OK if wanted == found else FAILED, wanted, found or "nothing")
+    state = OK if wanted == found else FAILED
+    return Check(check, who, state, wanted, found or "nothing", facts=facts)
 
 
-def verdict(check: str, who: str, trouble: str, expected: str, seen: str = "") -> Check:
-    return Check(check, who, FAILED if trouble else OK, expected, trouble or seen or expected)
+def verdict(check: str, who: str, error: str, expected: str, seen: str = "", **facts: Any) -> Check:
+    return Check(check, who, FAILED if error else OK, expected, error or seen or expected, facts=facts)
 
 
 def skipped(check: str, who: str, reason: str) -> Check:

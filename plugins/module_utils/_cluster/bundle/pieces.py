@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal impor
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LOGS
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_leases import STATUS
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import console_of
@@ -177,7 +178,7 @@ def _is_running(connection: Any, name: str) -> bool:
 
 
 def is_master(node: Mapping[str, Any]) -> bool:
-    return bool(node.get("role") == "control-plane" and node.get("installer", True) and node.get("ips"))
+    return bool(node.get("role") == Role.CONTROL_PLANE and node.get("installer", True) and node.get("ips"))
 
 
 def _address(connection: Any, name: str, static: Sequence[str]) -> str:

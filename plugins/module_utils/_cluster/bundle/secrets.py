@@ -48,7 +48,7 @@ def known(place: Place, bmc_home: Path | None = None) -> set[str]:
         *_below_secret_keys(config),
         *_below_secret_keys(environment),
         *_below_secret_keys(_yaml(place.kubeconfig)),
-        *(_of_bmcs(bmc_home / place.lab / "credentials.json") if bmc_home else ()),
+        *(_of_bmcs(credentials.file_of(bmc_home, place.lab)) if bmc_home else ()),
         _text(place.password).strip(),
     }
     logins = (LOGIN.search(text) for text in {*found, *_leaves(environment)})

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import BOOT_MODES, ROLES
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import ROLES
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MAC_PATTERN
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, BmcProtocol
 
 HOSTS = f"{PLATFORM}.hosts"
 VIRTUAL_MEDIA = ("redfish-virtualmedia", "idrac-virtualmedia", "ilo5-virtualmedia")
@@ -65,7 +66,7 @@ def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterato
     mode, scheme = host.get("bootMode", "UEFI"), _scheme(host)
     if mode not in BOOT_MODES.values():
         yield f"{path}.bootMode: {must_be(f'one of {_listed(BOOT_MODES)}', mode)}"
-    if mode == "UEFISecureBoot" and scheme == "ipmi":
+    if mode == "UEFISecureBoot" and scheme == BmcProtocol.IPMI:
         yield f"{path}.bootMode: {must_be('UEFI or legacy with ipmi', mode)}"
     disabled = at(config, f"{PLATFORM}.provisioningNetwork") == "Disabled"
     if scheme and disabled and scheme not in VIRTUAL_MEDIA:
@@ -73,7 +74,7 @@ def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterato
         yield f"{path}.bmc.address: {must_be(media, scheme)}"
 
 
-def _listed(names: Mapping[str, str]) -> str:
+def _listed(names: Mapping[Any, str]) -> str:
     return ", ".join(names.values())
 
 

@@ -21,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules import problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 
 class InstallConfigError(OperatorError):
@@ -97,7 +98,7 @@ def _pool(name: str, replicas: int) -> dict[str, Any]:
 
 
 def _is_control_plane(node: dict[str, Any]) -> bool:
-    return bool(node["role"] == "control-plane")
+    return bool(node["role"] == Role.CONTROL_PLANE)
 
 
 def _fence(node: dict[str, Any]) -> dict[str, Any]:

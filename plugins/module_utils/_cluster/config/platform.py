@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM, Release, knows
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, BootstrapAddress, Role
 
-ROLES = {"control-plane": "master", "arbiter": "arbiter", "worker": "worker"}
-BOOT_MODES = {"uefi": "UEFI", "uefi-secure": "UEFISecureBoot", "bios": "legacy"}
+ROLES = {Role.CONTROL_PLANE: "master", Role.ARBITER: "arbiter", Role.WORKER: "worker"}
 
 
 def platform(lab: dict[str, Any], release: Release, bmc_ca: str | None) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def _provisioning(own: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _bootstrap(own: dict[str, Any], release: Release) -> dict[str, Any]:
-    if own["mode"] == "reserved":
+    if own["mode"] == BootstrapAddress.RESERVED:
         return {"externalMACAddress": own["mac"]}
-    if own["mode"] != "static":
+    if own["mode"] != BootstrapAddress.STATIC:
         return {}
     static = {"bootstrapExternalStaticIP": own["ip"], "bootstrapExternalStaticGateway": own["gateway"]}
     if knows(release, "bootstrapExternalStaticDNS", PLATFORM):

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
-import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import running
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +29,7 @@ class TakenOver(BaseException):
 def alone(lock: Path) -> Iterator[None]:
     files.make_directory(lock.parent)
     with files.open_kept(lock, 0o600) as file:
-        _take(file, lock)
+        take(file, ENDING_SECONDS, lambda: _complaint(lock), meanwhile=lambda: _end_holders(lock))
         signal.signal(signal.SIGTERM, _taken_over)
         yield
 
@@ -40,17 +38,11 @@ def _taken_over(_number: int, _frame: Any) -> None:
     raise TakenOver
 
 
-def _take(file: TextIO, lock: Path) -> None:
-    deadline = time.monotonic() + ENDING_SECONDS
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holders = list(running.holders(lock))
-        if time.monotonic() > deadline:
-            pids = ", ".join(map(str, holders))
-            raise OperatorError(f"Another watch of this lab does not end, process {pids}: end it.")
-        for pid in holders:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        time.sleep(0.1)
+def _end_holders(lock: Path) -> None:
+    for pid in running.holders(lock):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+
+def _complaint(lock: Path) -> str:
+    return f"Another watch of this lab does not end, process {', '.join(map(str, running.holders(lock)))}: end it."

@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log import Entry
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
 
-CONTROL_PLANE = ("control-plane", "master")
+CONTROL_PLANE = (Role.CONTROL_PLANE, "master")
 
 
 class Reading:

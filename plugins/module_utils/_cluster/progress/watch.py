@@ -19,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress impo
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER, Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
@@ -71,7 +72,7 @@ class Watch:
             self._teller.tell_story(self.story, time.time())
             self._forget_what_was_overcome()
             self._look_for_standstill(seen)
-            time.sleep(PAUSE * self._haste)
+            wait.CLOCK.sleep(PAUSE * self._haste)
 
     def _read_log(self) -> None:
         for entry in self._reading.new_entries():

@@ -10,13 +10,12 @@ bootstrap VM's ignition is, nor of every image that another is based on.
 from __future__ import annotations
 
 from contextlib import suppress
-from fcntl import LOCK_EX
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.bootstrap import POOLS
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.disk import locked
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import locked, nothing
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import infra
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def withdraw(place: Place) -> None:
 
 def _alone() -> AbstractContextManager[bool]:
     """Other labs have their lines in the same file. The directory that is always there is the lock."""
-    return locked(OF_VMS.parents[1], LOCK_EX, wait=lambda: None)
+    return locked(OF_VMS.parents[1], until_free=nothing)
 
 
 def _has_to_be_there() -> bool:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
@@ -15,7 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal impor
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import wipe as blank
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.wipe import Nodes, Traces
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import (
@@ -197,7 +196,7 @@ class RemovalPort:
     def finish(self) -> None:
         """A cluster that was being switched off may have had a node switched on meanwhile."""
         for look in range(LOOKS if "switch off" in self._done else 0):
-            time.sleep(SETTLE_SECONDS)
+            wait.CLOCK.sleep(SETTLE_SECONDS)
             again = blank.plan(self._nodes.look())
             for step in again:
                 self.apply(step)

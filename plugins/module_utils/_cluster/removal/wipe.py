@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal impor
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, domain_xml, node_vms, vm_host
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wipe import empty_drive, make_blank, switch_off
@@ -145,14 +146,14 @@ class Nodes:
         if not protocol.startswith("redfish"):
             return None
         with suppress(OperatorError, OSError, KeyError):
-            login = credentials.read(own / "credentials.json")[vm_name]
+            login = credentials.read(credentials.file_of(self._bmc_home, self._lab))[vm_name]
             told = {
                 "url": f"{transport or 'https'}:{place}",
                 "ca": "" if transport == "http" else (own / "tls/ca.pem").read_text(encoding="ascii"),
                 "username": login.username,
                 "password": login.password,
                 "boot": "Cd",
-                "mode": "bios" if node.get("firmware") == "bios" else "uefi",
+                "mode": "bios" if node.get("firmware") == Firmware.BIOS else "uefi",
             }
             return Redfish(told, "")
         return None

@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from fcntl import LOCK_EX, LOCK_NB, flock
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import (
@@ -22,8 +19,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import
     yaml_text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner
-from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import locked
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CACHE, KNOWN_OF_CLUSTER, Place
 
 if TYPE_CHECKING:
@@ -83,16 +81,16 @@ def environment_of(place: Place, tools: Path, more: Mapping[str, Any], config: M
 @contextmanager
 def alone(place: Place) -> Iterator[None]:
     """Others that prepare an installation of this lab are waited for."""
-    deadline = time.monotonic() + WAITING_SECONDS
-    while (directory := _taken(place)) is None:
-        if time.monotonic() > deadline:
-            raise OperatorError(f"Another play is preparing an installation of lab {place.lab} and does not end.")
-        time.sleep(0.1)
-    try:
-        yield
-    finally:
-        files.remove_empty(place.directory)
-        os.close(directory)
+    with ExitStack() as held:
+        wait.require(
+            lambda: _is_taken(place, held),
+            WAITING_SECONDS,
+            lambda: f"Another play is preparing an installation of lab {place.lab} and does not end.",
+        )
+        try:
+            yield
+        finally:
+            files.remove_empty(place.directory)
 
 
 @contextmanager
@@ -144,27 +142,10 @@ def make_directories(place: Place) -> None:
     files.own_directory(CACHE)
 
 
-def _taken(place: Place) -> int | None:
+def _is_taken(place: Place, held: ExitStack) -> bool:
     """The directory itself is the lock, so that there is nothing to leave behind."""
     with suppress(FileNotFoundError):  # another play has just ended, and removed it
-        files.own_directory(place.directory, OURS)
-        directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
-        if _is_locked(directory) and _is_at(directory, place.directory):
-            return directory
-        os.close(directory)
-    return None
-
-
-def _is_locked(directory: int) -> bool:
-    with suppress(BlockingIOError):
-        flock(directory, LOCK_EX | LOCK_NB)
-        return True
-    return False
-
-
-def _is_at(directory: int, path: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(directory), path.stat())
+        return held.enter_context(locked(place.directory, lambda: files.own_directory(place.directory, OURS)))
     return False
 
 

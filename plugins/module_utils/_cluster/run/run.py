@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import secrets
@@ -15,22 +14,23 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner, running
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, processes
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, processes, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import PYTHON, Program, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
 
-PYTHON = "/usr/bin/python3"
 STARTING_SECONDS, STOPPING_SECONDS, KILLING_SECONDS = 15, 120, 10
 SYSTEMD_SECONDS = STOPPING_SECONDS + 30
+PAUSE = 0.02
 LAST_LINES = 15
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 """The runner's. Ansible's own may hold more than others should see."""
@@ -86,14 +86,14 @@ def start(place: Place, plan: Plan) -> None:
     began = time.time()
     identity = secrets.token_hex(8)
     files.write_whole(place.directory / runner.PLAN, json.dumps({**asdict(plan), "id": identity}) + "\n", 0o600)
-    files.write_whole(place.runner, inspect.getsource(runner), 0o600)
+    Program(place.runner, text_of(runner), 0o600).install()
     by_systemd = Path("/run/systemd/system").is_dir()
     (_start_by_systemd if by_systemd else _start_detached)(place)
 
     def has_begun() -> bool:
         return bool(_noted(place.run).get("id") == identity)
 
-    _wait_until(lambda: has_begun() or (by_systemd and _has_gone(place)), STARTING_SECONDS)
+    wait.comes_true(lambda: has_begun() or (by_systemd and _has_gone(place)), STARTING_SECONDS, PAUSE)
     if not has_begun():
         raise OperatorError(f"The installer of lab {place.lab} did not begin.\n{_last_words(place, began)}")
 
@@ -103,12 +103,12 @@ def stop(place: Place, seconds: float = STOPPING_SECONDS) -> bool:
     if not running.is_held(place.lock):
         return False
     _ask_to_end(place)
-    if _wait_until(lambda: not running.is_held(place.lock), seconds):
+    if wait.comes_true(lambda: not running.is_held(place.lock), seconds, PAUSE):
         return True
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in running.holders(place.lock):
             _send(pid, number)
-        if _wait_until(lambda: not running.is_held(place.lock), KILLING_SECONDS):
+        if wait.comes_true(lambda: not running.is_held(place.lock), KILLING_SECONDS, PAUSE):
             return True
     pids = ", ".join(map(str, running.holders(place.lock)))
     raise OperatorError(f"The installer of lab {place.lab} does not end, process {pids}, not even killed: see why.")
@@ -130,7 +130,7 @@ def _unit_of(place: Place) -> str:
 def _start_by_systemd(place: Place) -> None:
     unit = _unit_of(place)
     # The unit of a run that has just ended may be there for an instant more.
-    _wait_until(lambda: _has_gone(place), KILLING_SECONDS)
+    wait.comes_true(lambda: _has_gone(place), KILLING_SECONDS, PAUSE)
     processes.run(
         *("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--description=Installation of lab {place.lab}"),
         "--property=KillMode=process",  # an installer whose runner is killed runs on
@@ -175,12 +175,3 @@ def _last_words(place: Place, began: float) -> str:
         lines = place.output.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
     lines.append(processes.journal_of(_unit_of(place), began, LAST_LINES))
     return Redactor(bundle_secrets.known(place)).text("\n".join(lines).strip())
-
-
-def _wait_until(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

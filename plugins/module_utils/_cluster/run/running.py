@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from fcntl import LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 def is_held(lock: Path) -> bool:
-    try:
-        with lock.open(encoding="ascii") as file:
-            flock(file, LOCK_SH | LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        pass
+    with suppress(FileNotFoundError), lock.open(encoding="ascii") as file:
+        return is_taken(file, shared=True)
     return False
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from contextlib import nullcontext, suppress
@@ -19,11 +18,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import programs as tools_programs
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import request as tools_request
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.disk import locked
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.request import Answer, Request
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import locked, nothing
 from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import MARK_TEXT, OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place
@@ -99,7 +98,9 @@ class ToolsPort:
 
     def _shared(self) -> AbstractContextManager[bool]:
         """Nobody removes the directory meanwhile."""
-        return locked(self._path / MARK, fcntl.LOCK_SH, self._make_directory, lambda: self._wait("their removal"))
+        return locked(
+            self._path / MARK, self._make_directory, shared=True, until_free=lambda: self._wait("their removal")
+        )
 
     def _make_directory(self) -> None:
         directories.make_own(self._path)
@@ -113,7 +114,7 @@ class ToolsPort:
     def _finish(self) -> None:
         """What is there of it stays when this is killed, and is gone on with."""
         final, work = self._answer.directory, self._work
-        with locked(work, fcntl.LOCK_EX, lambda: files.make_directory(work), lambda: self._wait("another run")):
+        with locked(work, lambda: files.make_directory(work), until_free=lambda: self._wait("another run")):
             if not tools_kept.read(final):  # by another run, while this one waited
                 self._forget_others(work)
                 try:
@@ -142,7 +143,7 @@ class ToolsPort:
         """What nobody goes on with takes room."""
         for work in self._path.glob(f"{UNFINISHED}*"):
             if work != own and _touched(work) < time.time() - GIVEN_UP:
-                with locked(work, fcntl.LOCK_EX) as has_lock:
+                with locked(work) as has_lock:
                     if has_lock:
                         removal.remove_tree(work)
 
@@ -160,7 +161,7 @@ class RemovalPort:
 
     def apply(self, _step: Step) -> None:
         try:
-            with locked(self.path / MARK, fcntl.LOCK_EX, wait=lambda: None):
+            with locked(self.path / MARK, until_free=nothing):
                 _own(self.path).remove()
         except OSError as error:
             raise OperatorError(f"{self.path} cannot be removed: {error}.") from error

@@ -1,14 +1,13 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Large files on a disk that may be full, and directories that several runs use at the same time."""
+"""Large files on a disk that may be full."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -16,7 +15,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import Callable
 
 MB = 1000 * 1000
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -49,43 +47,3 @@ def _no_room(directory: Path, why: str) -> OperatorError:
     return OperatorError(
         f"There is not enough room in {directory}: {why}. Free some, or give installer_tools another path."
     )
-
-
-@contextmanager
-def locked(
-    path: Path, kind: int, make: Callable[[], None] | None = None, wait: Callable[[], None] | None = None
-) -> Iterator[bool]:
-    """Whether it holds the lock: not if there is nothing to lock and none is made, or if it is taken and none waits."""
-    with ExitStack() as held:
-        yield _has_lock(held, path, kind, make, wait)
-
-
-def _has_lock(
-    held: ExitStack, path: Path, kind: int, make: Callable[[], None] | None, wait: Callable[[], None] | None
-) -> bool:
-    while True:
-        if make:
-            make()
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            if make:
-                continue
-            return False
-        held.callback(os.close, descriptor)
-        if not _took(descriptor, kind, wait):
-            return False
-        with suppress(FileNotFoundError):  # who had it has removed the path
-            if os.path.samestat(path.stat(), os.fstat(descriptor)):
-                return True
-
-
-def _took(descriptor: int, kind: int, wait: Callable[[], None] | None) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        if wait is None:
-            return False
-        wait()
-        fcntl.flock(descriptor, kind)
-    return True

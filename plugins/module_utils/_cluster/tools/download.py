@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import time
 import urllib.request
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.downloa
     DroppedError,
     UnreachableError,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def _persistently(attempt: Callable[[], Outcome], reached: Callable[[], int], ur
         furthest = max(furthest, reached())
         if vain > len(PAUSES):
             raise UnreachableError(f"{url} cannot be downloaded: {trouble}{download_trouble.way_to(url)}.") from trouble
-        time.sleep(PAUSES[max(vain - 1, 0)])
+        wait.CLOCK.sleep(PAUSES[max(vain - 1, 0)])
 
 
 def _receive(answer: HTTPResponse, part: Path, start: int, total: int | None, told: Told) -> None:

@@ -18,13 +18,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.free_addre
     NoFreeAddressError,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import (
-    ARBITER,
-    CONTROL_PLANE,
-    SPARE,
-    WORKER,
     Node,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress, Role
 
 GATEWAY_AND_VIPS = 3
 
@@ -46,9 +43,9 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout(254, 5, 6, 9, 10, 8, 220, 20, {CONTROL_PLANE: 20, ARBITER: 27, WORKER: 30, SPARE: 200}),
-    Layout(62, 2, 3, 4, -4, 4, -12, 8, {CONTROL_PLANE: 5, ARBITER: 5, WORKER: 5, SPARE: 5}),
-    Layout(0, 2, 3, 4, -2, 2, -4, 2, {CONTROL_PLANE: 5, ARBITER: 5, WORKER: 5, SPARE: 5}),
+    Layout(254, 5, 6, 9, 10, 8, 220, 20, {Role.CONTROL_PLANE: 20, Role.ARBITER: 27, Role.WORKER: 30, Role.SPARE: 200}),
+    Layout(62, 2, 3, 4, -4, 4, -12, 8, {Role.CONTROL_PLANE: 5, Role.ARBITER: 5, Role.WORKER: 5, Role.SPARE: 5}),
+    Layout(0, 2, 3, 4, -2, 2, -4, 2, {Role.CONTROL_PLANE: 5, Role.ARBITER: 5, Role.WORKER: 5, Role.SPARE: 5}),
 )
 
 
@@ -117,12 +114,12 @@ def _declared_or_free(free: FreeAddresses, address: Address | None, offset: int)
 def _bootstrap(spec: LabSpec, free: FreeAddresses, layout: Layout, net: Network) -> Address | None:
     """Declared addresses have their own families; that of a derived one depends on the mode."""
     wanted = spec.bootstrap
-    if wanted.address == "pool":
+    if wanted.address == BootstrapAddress.POOL:
         return None
     if wanted.ip:
         return of_family(wanted.ip, net.version)
     primary = net == declared.machine_networks(spec)[0]
-    return free.next(layout.bootstrap) if primary or wanted.address == "reserved" else None
+    return free.next(layout.bootstrap) if primary or wanted.address == BootstrapAddress.RESERVED else None
 
 
 def _bootstrap_pool(spec: LabSpec, free: FreeAddresses, layout: Layout, net: Network) -> Span | None:
@@ -141,7 +138,7 @@ def _needed(spec: LabSpec, nodes: Sequence[Node], net: Network) -> int:
     layout, wanted = layout_of(net), spec.machine_network
     pools = [declared.span_of(pool, net.version) for pool in wanted.pools]
     dhcp = declared.span_of(wanted.dhcp_pool, net.version)
-    bootstrap = layout.bootstrap_pool_size if spec.bootstrap.address == "pool" else 1
+    bootstrap = layout.bootstrap_pool_size if spec.bootstrap.address == BootstrapAddress.POOL else 1
     return (
         GATEWAY_AND_VIPS
         + len(nodes)

@@ -21,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.provisioni
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Lab:
     @property
     def bootstrap_mac(self) -> str | None:
         own = self.spec.bootstrap
-        return own.mac or self.identity.mac_of("bootstrap") if own.address == "reserved" else None
+        return own.mac or self.identity.mac_of("bootstrap") if own.address == BootstrapAddress.RESERVED else None
 
     @property
     def bootstrap_ips(self) -> list[Address]:

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError, Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import release
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab, planned
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import (
@@ -24,6 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import P
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.table import can_be_planned, judge
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.install import Capabilities, Proxy
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LAB_SPEC
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 
 def lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def lab_model(lab_spec: object, hypervisors: Sequence[str] = ()) -> dict[str, An
     lab = planned(parsed, problems) if can_be_planned(problems) else None
     if lab is None:
         raise LabSpecError(problems.found)
-    return _model(lab)
+    return dict(to_dict(_model(lab)))
 
 
 def _with_hypervisors(lab_spec: object, inventory: tuple[str, ...]) -> object:
@@ -96,7 +98,7 @@ def _vips(lab: Lab) -> dict[str, Any]:
 def _bootstrap(lab: Lab) -> dict[str, Any]:
     own = lab.spec.bootstrap
     ips = [str(item) for item in lab.bootstrap_ips]
-    static = own.address == "static"
+    static = own.address == BootstrapAddress.STATIC
     return {
         "mode": own.address,
         "mac": lab.bootstrap_mac,

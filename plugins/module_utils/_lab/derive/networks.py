@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.dns import
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import StaticRoute
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward, NetworkRole, Topology
 
 DUID_LL = "00:03:00:01"
 """RFC 8415: a DUID of the link-layer address alone, as RHCOS uses it."""
@@ -36,7 +37,7 @@ def veth_pairs(lab: Lab) -> list[dict[str, Any]]:
             "b": {"name": node_end, "bridge": own.bridge},
             "mtu": own.mtu,
             "shared": own.shared_lan,
-            "state": "absent" if own.topology == "direct" else "present",
+            "state": "absent" if own.topology == Topology.DIRECT else "present",
         }
     ]
 
@@ -50,14 +51,14 @@ def installer_bridges(lab: Lab) -> list[str]:
 def machine_network_name(lab: Lab) -> str:
     """With topology direct, the network has the name of its bridge, by which the installer finds it."""
     own = lab.spec.machine_network
-    return own.bridge if own.topology == "direct" else lab.identity.prefix
+    return own.bridge if own.topology == Topology.DIRECT else lab.identity.prefix
 
 
 def _machine_network(lab: Lab) -> dict[str, Any]:
     own = lab.spec.machine_network
-    direct = own.topology == "direct"
+    direct = own.topology == Topology.DIRECT
     return {
-        "role": "machine",
+        "role": NetworkRole.MACHINE,
         "name": machine_network_name(lab),
         "uuid": lab.identity.uuid_of("network/machine"),
         "bridge": own.bridge if direct else lab.identity.network_bridge,
@@ -82,11 +83,11 @@ def _provisioning_network(lab: Lab) -> Iterator[dict[str, Any]]:
     if own is None or plan is None:
         return
     yield {
-        "role": "provisioning",
+        "role": NetworkRole.PROVISIONING,
         "name": own.bridge,
         "uuid": lab.identity.uuid_of("network/provisioning"),
         "bridge": own.bridge,
-        "forward": "isolated",
+        "forward": Forward.ISOLATED,
         "mtu": USUAL_MTU,
         "domain": None,
         "autostart": True,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import Disk, Group, LabSpec, Override
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, Firmware, Role
 
-CONTROL_PLANE, ARBITER, WORKER, SPARE = "control-plane", "arbiter", "worker", "spare"
 FIRST_REDFISH_PORT = 8000
 FIRST_IPMI_PORT = 6230
 NOTHING = Override()
@@ -20,7 +20,7 @@ NOTHING = Override()
 @dataclass(frozen=True)
 class Node:
     name: str
-    role: str
+    role: Role
     index: int
     """Its number within its role."""
     group: Group
@@ -30,7 +30,7 @@ class Node:
     provisioning_mac: str | None
     bmc_port: int
     hypervisor: str
-    firmware: str
+    firmware: Firmware
 
     @property
     def vcpus(self) -> int:
@@ -50,14 +50,14 @@ class Node:
         return f"nodes.overrides.{self.name}"
 
 
-def groups(spec: LabSpec) -> tuple[tuple[str, str, Group], ...]:
+def groups(spec: LabSpec) -> tuple[tuple[Role, str, Group], ...]:
     """Role, key and group, in the order of node numbers."""
     nodes = spec.nodes
     return (
-        (CONTROL_PLANE, "control_plane", nodes.control_plane),
-        (ARBITER, "arbiters", nodes.arbiters),
-        (WORKER, "workers", nodes.workers),
-        (SPARE, "spares", nodes.spares),
+        (Role.CONTROL_PLANE, "control_plane", nodes.control_plane),
+        (Role.ARBITER, "arbiters", nodes.arbiters),
+        (Role.WORKER, "workers", nodes.workers),
+        (Role.SPARE, "spares", nodes.spares),
     )
 
 
@@ -66,7 +66,7 @@ def node_list(spec: LabSpec) -> tuple[Node, ...]:
 
 
 def bmc_port(spec: LabSpec) -> int:
-    default = FIRST_IPMI_PORT if spec.bmc.protocol == "ipmi" else FIRST_REDFISH_PORT
+    default = FIRST_IPMI_PORT if spec.bmc.protocol == BmcProtocol.IPMI else FIRST_REDFISH_PORT
     return spec.bmc.port or default
 
 
@@ -82,11 +82,11 @@ def _nodes(spec: LabSpec, identity: Identity) -> Iterator[Node]:
             number += 1
 
 
-def _node(spec: LabSpec, identity: Identity, place: tuple[str, int, Group], number: int) -> Node:
+def _node(spec: LabSpec, identity: Identity, place: tuple[Role, int, Group], number: int) -> Node:
     role, index, group = place
     name = f"{role}-{index}"
     override = spec.nodes.overrides.get(name, NOTHING)
-    one_port_each = spec.bmc.protocol == "ipmi"
+    one_port_each = spec.bmc.protocol == BmcProtocol.IPMI
     return Node(
         name=name,
         role=role,

@@ -14,12 +14,17 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import machine_network_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import (
-    SPARE,
     Node,
     bmc_port,
     disk_serial,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.nodes import ROTATING_BUSES
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import (
+    ROTATING_BUSES,
+    BmcProtocol,
+    NetworkRole,
+    Role,
+    Topology,
+)
 
 
 def nodes(lab: Lab) -> list[dict[str, Any]]:
@@ -31,7 +36,7 @@ def _node(lab: Lab, node: Node) -> dict[str, Any]:
     return {
         "name": node.name,
         "role": node.role,
-        "installer": node.role != SPARE,
+        "installer": node.role != Role.SPARE,
         "hypervisor": node.hypervisor,
         "vm_name": lab.identity.vm_name(node.name),
         "uuid": node.uuid,
@@ -64,16 +69,21 @@ def _disk(lab: Lab, node: Node, number: int) -> dict[str, Any]:
 def _nics(lab: Lab, node: Node) -> list[dict[str, Any]]:
     """A node with a provisioning network boots from it first, by PXE."""
     own, provisioning = lab.spec.machine_network, lab.spec.provisioning_network
-    direct = own.topology == "direct"
+    direct = own.topology == Topology.DIRECT
     machine = {
-        "role": "machine",
+        "role": NetworkRole.MACHINE,
         "mac": node.mac,
         "network": machine_network_name(lab) if direct else None,
         "bridge": None if direct else own.bridge,
     }
     if provisioning is None:
         return [{**machine, "boot_order": 1}]
-    pxe = {"role": "provisioning", "mac": node.provisioning_mac, "network": provisioning.bridge, "bridge": None}
+    pxe = {
+        "role": NetworkRole.PROVISIONING,
+        "mac": node.provisioning_mac,
+        "network": provisioning.bridge,
+        "bridge": None,
+    }
     return [{**pxe, "boot_order": 1}, {**machine, "boot_order": 2}]
 
 
@@ -87,9 +97,10 @@ def _hints(node: Node, first_serial: str) -> dict[str, Any]:
 def bmc(lab: Lab) -> dict[str, Any]:
     """BMCs listen on the host's addresses inside the lab only."""
     own = lab.spec.bmc
-    ports = sorted({node.bmc_port for node in lab.nodes}) if own.protocol == "ipmi" else [bmc_port(lab.spec)]
+    by_ipmi = own.protocol == BmcProtocol.IPMI
+    ports = sorted({node.bmc_port for node in lab.nodes}) if by_ipmi else [bmc_port(lab.spec)]
     listen = [str(item) for item in _listen(lab)]
-    services = [{"protocol": "udp" if own.protocol == "ipmi" else "tcp", "port": port} for port in ports]
+    services = [{"protocol": "udp" if by_ipmi else "tcp", "port": port} for port in ports]
     return {
         "protocol": own.protocol,
         "tls": _speaks_tls(lab),
@@ -99,7 +110,9 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "listen": listen,
         "services": services,
         "endpoints": [{"address": address, **service} for address in listen for service in services],
-        "url": None if own.protocol == "ipmi" else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
+        "url": None
+        if own.protocol == BmcProtocol.IPMI
+        else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
     }
 
 
@@ -124,7 +137,7 @@ def _node_bmc(lab: Lab, node: Node) -> dict[str, Any]:
 def _bmc_address(lab: Lab, node: Node) -> str:
     """In the format of install-config.yaml."""
     authority, protocol = _authority(lab, node.bmc_port), lab.spec.bmc.protocol
-    if protocol == "ipmi":
+    if protocol == BmcProtocol.IPMI:
         return f"ipmi://{authority}"
     return f"{protocol}+{_web_scheme(lab)}://{authority}/redfish/v1/Systems/{node.uuid}"
 
@@ -135,7 +148,7 @@ def _authority(lab: Lab, port: int) -> str:
 
 
 def _speaks_tls(lab: Lab) -> bool:
-    return lab.spec.bmc.tls is not False and lab.spec.bmc.protocol != "ipmi"
+    return lab.spec.bmc.tls is not False and lab.spec.bmc.protocol != BmcProtocol.IPMI
 
 
 def _web_scheme(lab: Lab) -> str:

@@ -12,6 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Addres
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LARGEST_DHCP_RANGE
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import span_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import ProvisioningNetwork
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ProvisioningMode
 
 LARGE = 254
 DHCP_OFFSET, SMALL_DHCP_OFFSET = 10, 4
@@ -33,7 +34,7 @@ def plan_provisioning(own: ProvisioningNetwork) -> ProvisioningPlan:
         host=own.host_ip or own.cidr[1],
         bootstrap=own.bootstrap_ip or own.cidr[2],
         cluster=own.cluster_ip or own.cidr[3],
-        dhcp_range=_dhcp_range(own) if own.mode == "managed" else None,
+        dhcp_range=_dhcp_range(own) if own.mode == ProvisioningMode.MANAGED else None,
     )
 
 

@@ -31,6 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import dec
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress, Topology
 
 SMALLEST_POOL = 2  # an installation that is started again leaves its first lease behind
 INVALID_RANGE = "start and end must be of one family, and start must not be after end"
@@ -161,13 +162,17 @@ def vips(lab: ParsedLab) -> Iterator[Finding]:
 def bootstrap(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.bootstrap
-    allowed = {"pool": (), "reserved": ("ip", "mac"), "static": ("ip", "gateway", "dns")}[own.address]
+    allowed = {
+        BootstrapAddress.POOL: (),
+        BootstrapAddress.RESERVED: ("ip", "mac"),
+        BootstrapAddress.STATIC: ("ip", "gateway", "dns"),
+    }[own.address]
     for name in ("ip", "mac", "gateway", "dns"):
         if getattr(own, name) is not None and name not in allowed:
             modes = "reserved" if name == "mac" else "static" if name != "ip" else "reserved or static"
             text = f"must be left out unless bootstrap.address is {modes} {got(own.address)}"
             yield Finding("bootstrap.unused", f"bootstrap.{name}", text)
-    if own.address == "static":
+    if own.address == BootstrapAddress.STATIC:
         yield from _static(spec)
 
 
@@ -197,7 +202,7 @@ def prefixes(lab: ParsedLab) -> Iterator[Finding]:
 
 def _derives_bootstrap_pool(spec: LabSpec) -> bool:
     served = any(MAC_PREFIX.startswith(pool.mac_prefix) for pool in spec.machine_network.pools)
-    return spec.bootstrap.address == "pool" and not served
+    return spec.bootstrap.address == BootstrapAddress.POOL and not served
 
 
 def shared_lan(lab: ParsedLab) -> Iterator[Finding]:
@@ -206,7 +211,7 @@ def shared_lan(lab: ParsedLab) -> Iterator[Finding]:
     if not own.shared_lan:
         return
     on = "machine_network.shared_lan"
-    if own.topology == "direct":
+    if own.topology == Topology.DIRECT:
         text = must_be("false with topology: direct, whose bridge libvirt makes: use topology: veth", True)
         yield Finding("shared-lan.direct", on, text)
     if own.dhcp_pool:
@@ -215,7 +220,7 @@ def shared_lan(lab: ParsedLab) -> Iterator[Finding]:
     for pool in own.pools:
         text = f"must be left out: it would serve any machine of the shared LAN with a MAC of {pool.mac_prefix}"
         yield Finding("shared-lan.pool", pool.at, text)
-    if lab.spec.bootstrap.address == "pool":
+    if lab.spec.bootstrap.address == BootstrapAddress.POOL:
         right = f"reserved or static: a pool would serve any VM of the shared LAN with a MAC of {MAC_PREFIX}"
         yield Finding("shared-lan.bootstrap-pool", "bootstrap.address", must_be(right, "pool"))
 

@@ -11,15 +11,16 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, Firmware
 
 
 def protocol(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.bmc.protocol
-    if own != "redfish-virtualmedia" and spec.provisioning_network is None:
+    if own != BmcProtocol.VIRTUAL_MEDIA and spec.provisioning_network is None:
         text = must_be("redfish-virtualmedia without lab_spec.provisioning_network, from which others boot nodes", own)
         yield Finding("bmc.needs-provisioning-network", "bmc.protocol", text)
-    if own != "ipmi":
+    if own != BmcProtocol.IPMI:
         return
     if spec.bmc.tls:
         yield Finding("bmc.ipmi-tls", "bmc.tls", must_be("false with ipmi, which has no TLS", True))
@@ -28,17 +29,19 @@ def protocol(lab: ParsedLab) -> Iterator[Finding]:
         yield Finding("bmc.ipmi-fencing", "nodes.control_plane.fencing", text)
     firmware = [("firmware", spec.firmware)]
     firmware += [
-        (f"nodes.overrides.{name}.firmware", item.firmware or "") for name, item in spec.nodes.overrides.items()
+        (f"nodes.overrides.{name}.firmware", item.firmware)
+        for name, item in spec.nodes.overrides.items()
+        if item.firmware
     ]
     for path, value in firmware:
-        if value == "uefi-secure":
+        if value == Firmware.UEFI_SECURE:
             text = must_be("uefi or bios with ipmi: the installer refuses secure boot", value)
             yield Finding("bmc.ipmi-secure-boot", path, text)
 
 
 def ports(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
-    if spec.bmc.protocol != "ipmi":
+    if spec.bmc.protocol != BmcProtocol.IPMI:
         return
     taken: dict[int, str] = {}
     for node in sorted(lab.nodes, key=lambda node: node.override.bmc_port is not None):

@@ -11,6 +11,7 @@ from string import ascii_lowercase
 from typing import Any, Callable, NamedTuple
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, show, show_key
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import DiskBus
 
 GIGABYTE = 1024**3
 """Ironic's."""
@@ -42,7 +43,7 @@ class Bus(NamedTuple):
 
 
 BUSES = {
-    "scsi": Bus("sd", ("QEMU",), ("QEMU HARDDISK",)),
+    DiskBus.SCSI: Bus("sd", ("QEMU",), ("QEMU HARDDISK",)),
     "sata": Bus("sd", ("ATA",), ("QEMU HARDDISK",)),
     "virtio": Bus("vd", ("0x1af4",)),
     "nvme": Bus("nvme", (), ("QEMU NVMe Ctrl",)),
@@ -72,7 +73,7 @@ def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...
         "vendor": bus.vendor,
         "serialNumber": (disk.serial,),
         "minSizeGigabytes": (disk.size // GIGABYTE,),
-        "wwn": (f"nvme.1b36-{_hex(disk.serial)}-{_hex(bus.model[0])}-00000001",) if disk.bus == "nvme" else (),
+        "wwn": (f"nvme.1b36-{_hex(disk.serial)}-{_hex(bus.model[0])}-00000001",) if disk.bus == DiskBus.NVME else (),
         "rotational": (ROTATES.get(disk.bus, disk.rotational),),
     }
 

@@ -16,12 +16,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.secrecy import is_secret_key, is_secret_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import RELEASE_PATTERN, size, size_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import CONTROL_PLANE, SPARE, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress, Role
 
 OLDEST = (4, 9)
-LEAST_MEMORY = {CONTROL_PLANE: "8GiB"}
+LEAST_MEMORY = {Role.CONTROL_PLANE: "8GiB"}
 LEAST_MEMORY_OF_OTHERS = "4GiB"
 LEAST_INSTALL_DISK = "20GiB"
 LEAST_VCPUS = 2
@@ -60,7 +61,7 @@ def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
         yield (4, 20), "nodes.arbiters.count", "an arbiter is"
     if spec.nodes.control_plane.fencing:
         yield (4, 20), "nodes.control_plane.fencing", "fencing is"
-    if spec.bootstrap.address == "static":
+    if spec.bootstrap.address == BootstrapAddress.STATIC:
         yield (4, 11), "bootstrap.address", "a static address is"
     for name, item in (("api", vips.api), ("ingress", vips.ingress)):
         if item and len(item) > 1:
@@ -109,10 +110,10 @@ def sizes(lab: ParsedLab) -> Iterator[Finding]:
         return
     reported: set[str] = set()
     for node in lab.nodes:
-        for finding in _too_small(node):
-            if node.role != SPARE and finding.subject not in reported:
-                reported.add(finding.subject)
-                yield finding
+        for problem in _too_small(node):
+            if node.role != Role.SPARE and problem.subject not in reported:
+                reported.add(problem.subject)
+                yield problem
 
 
 def _too_small(node: Node) -> Iterator[Finding]:
@@ -131,7 +132,7 @@ def _too_small(node: Node) -> Iterator[Finding]:
 
 def _key(node: Node, name: str) -> str:
     overridden = getattr(node.override, name) is not None
-    group = {CONTROL_PLANE: "control_plane"}.get(node.role, f"{node.role}s")
+    group = {Role.CONTROL_PLANE: "control_plane"}.get(node.role, f"{node.role}s")
     return f"{node.path}.{name}" if overridden else f"nodes.{group}.{name}"
 
 

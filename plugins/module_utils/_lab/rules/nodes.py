@@ -14,10 +14,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ROTATING_BUSES, BmcProtocol
 
 PAIR = 2
 LISTED = 6
-ROTATING_BUSES = ("scsi", "sata")
 
 
 def control_plane(lab: ParsedLab) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def overrides(lab: ParsedLab) -> Iterator[Finding]:
         if override.provisioning_mac and spec.provisioning_network is None:
             text = "must be left out without lab_spec.provisioning_network"
             yield Finding("nodes.provisioning-mac-unused", f"{path}.provisioning_mac", text)
-        if override.bmc_port and spec.bmc.protocol != "ipmi":
+        if override.bmc_port and spec.bmc.protocol != BmcProtocol.IPMI:
             text = "must be left out unless bmc.protocol is ipmi: with Redfish, all nodes share bmc.port"
             yield Finding("nodes.bmc-port-unused", f"{path}.bmc_port", text)
 

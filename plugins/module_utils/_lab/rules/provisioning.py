@@ -20,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.addresses i
     outside,
     sized,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ProvisioningMode
 
 ROOT = "provisioning_network"
 OWNER = "the provisioning network"
@@ -58,12 +59,12 @@ def dhcp_range(lab: ParsedLab) -> Iterator[Finding]:
     if own is None:
         return
     path, nodes = f"{ROOT}.dhcp_range", len(lab.nodes)
-    if own.dhcp_range and own.mode == "unmanaged":
+    if own.dhcp_range and own.mode == ProvisioningMode.UNMANAGED:
         text = "must be left out with mode: unmanaged, where OpenShift serves no DHCP"
         yield Finding("provisioning.range-unused", path, text)
         return
     plan = plan_provisioning(own)
-    if own.mode == "managed" and plan.dhcp_range is None:
+    if own.mode == ProvisioningMode.MANAGED and plan.dhcp_range is None:
         too_small = f"no addresses left in {own.cidr}: use a larger lab_spec.{ROOT}.cidr"
         text = INVALID_RANGE if own.dhcp_range else too_small
         yield Finding("provisioning.no-range", path, text)

@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress, Topology
 
 
 class Mark(NamedTuple):
@@ -58,7 +59,7 @@ def _macs(lab: ParsedLab) -> Iterator[Mark]:
             yield Mark(node.provisioning_mac, f"{node.path}.provisioning_mac", owner, declared)
     for item in spec.machine_network.reservations:
         yield Mark(item.mac, f"{item.at}.mac", f"the reservation {item.name}")
-    if spec.bootstrap.address == "reserved":
+    if spec.bootstrap.address == BootstrapAddress.RESERVED:
         mac = spec.bootstrap.mac or lab.identity.mac_of("bootstrap")
         yield Mark(mac, "bootstrap.mac", "the bootstrap VM", bool(spec.bootstrap.mac))
 
@@ -90,7 +91,7 @@ def interfaces(lab: ParsedLab) -> Iterator[Finding]:
 
 def _interfaces(spec: LabSpec, identity: Identity) -> Iterator[Mark]:
     """With network names: the provisioning network has the name of its bridge."""
-    if spec.machine_network.topology == "veth":
+    if spec.machine_network.topology == Topology.VETH:
         for name in (identity.network_bridge, *identity.veth_ends, identity.prefix):
             yield Mark(name, "name", "the lab itself", declared=False)
     yield Mark(spec.machine_network.bridge, "machine_network.bridge", "the machine network's bridge")

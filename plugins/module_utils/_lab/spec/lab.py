@@ -35,6 +35,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network impo
     ProvisioningNetwork,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, DiskBus, DiskFormat, Firmware
 
 LARGEST_GROUP = 250
 
@@ -60,8 +61,8 @@ class Disk(Located):
     """A disk of a node: a file that grows as it is written to."""
 
     size: int = key(DISK_SIZE, "Size.", required=True)
-    bus: str = key(Choice(("scsi", "virtio", "sata", "nvme")), "How the guest sees it.", default="scsi")
-    format: str = key(Choice(("qcow2", "raw")), "How the host stores it.", default="qcow2")
+    bus: DiskBus = key(Choice(tuple(DiskBus)), "How the guest sees it.", default="scsi")
+    format: DiskFormat = key(Choice(tuple(DiskFormat)), "How the host stores it.", default="qcow2")
     serial: str | None = key(types.SERIAL, "Serial number.", derived="from the node's name")
     rotational: bool | None = key(YesNo(), "Spinning disk (scsi and sata only).", derived="false")
 
@@ -81,7 +82,7 @@ class Override:
     vcpus: int | None = key(VCPUS, "Virtual CPUs.", derived="of its group")
     memory: int | None = key(MEMORY, "Memory.", derived="of its group")
     disks: tuple[Disk, ...] | None = key(DISKS, "Disks, all of them.", derived="of its group")
-    firmware: str | None = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware.", derived="of the lab")
+    firmware: Firmware | None = key(Choice(tuple(Firmware)), "Firmware.", derived="of the lab")
     bmc_port: int | None = key(PORT, "Port of its BMC (ipmi only).", derived="`bmc.port` plus its number")
     root_device_hints: RootDeviceHints | None = key(
         Section(RootDeviceHints, may_be_empty=False), "Disk to install on.", derived="first disk, by serial"
@@ -140,8 +141,8 @@ class Nodes:
 class Bmc:
     """How to reach the nodes' management controllers."""
 
-    protocol: str = key(
-        Choice(("redfish-virtualmedia", "redfish", "ipmi")),
+    protocol: BmcProtocol = key(
+        Choice(tuple(BmcProtocol)),
         "`redfish-virtualmedia` needs no other network; `redfish` and `ipmi` boot by PXE, from a provisioning network.",
         default="redfish-virtualmedia",
     )
@@ -173,7 +174,7 @@ class LabSpec:
     )
     storage_pool: StoragePool = key(Section(StoragePool), "Where the nodes' disks are stored.", default={})
     nodes: Nodes = key(Section(Nodes), "The machines.", default={})
-    firmware: str = key(Choice(("uefi", "uefi-secure", "bios")), "Firmware of the nodes.", default="uefi")
+    firmware: Firmware = key(Choice(tuple(Firmware)), "Firmware of the nodes.", default="uefi")
     bmc: Bmc = key(Section(Bmc), "Management controllers.", default={})
     install: Install | None = key(Section(Install), "The real installation.", derived="none: ends with the rehearsal")
 

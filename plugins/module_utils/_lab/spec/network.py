@@ -21,6 +21,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Located, MapOf, Section, key
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import (
+    BootstrapAddress,
+    Forward,
+    ProvisioningMode,
+    Topology,
+)
 
 DEFAULT_CIDR = "192.168.126.0/24"
 
@@ -121,13 +127,13 @@ class MachineNetwork:
     gateway: Addresses | None = key(
         net.ADDRESSES.like("192.168.126.1"), "The host's own address in it.", derived="first address"
     )
-    forward: str = key(
-        Choice(("nat", "route", "open", "isolated")),
+    forward: Forward = key(
+        Choice(tuple(Forward)),
         "How guests reach the outside: behind the host, routed, routed without firewall rules, or not at all.",
         default="nat",
     )
-    topology: str = key(
-        Choice(("veth", "direct")),
+    topology: Topology = key(
+        Choice(tuple(Topology)),
         "`veth`: nodes on a plain bridge, which a veth pair joins to the libvirt network. `direct`: on the network.",
         default="veth",
     )
@@ -159,8 +165,8 @@ class MachineNetwork:
 class Bootstrap:
     """The VM that the installer makes for the first part of an installation."""
 
-    address: str = key(
-        Choice(("pool", "reserved", "static")),
+    address: BootstrapAddress = key(
+        Choice(tuple(BootstrapAddress)),
         "`pool`: one of a few reserved for its MAC prefix. `reserved`: one address, by a MAC that the installer sets. "
         "`static`: set in the VM, without DHCP.",
         default="pool",
@@ -181,7 +187,9 @@ class Bootstrap:
 class ProvisioningNetwork:
     """A second network that nodes boot from by PXE. By default they boot from virtual media."""
 
-    mode: str = key(Choice(("managed", "unmanaged")), "Whether OpenShift serves DHCP in it.", default="managed")
+    mode: ProvisioningMode = key(
+        Choice(tuple(ProvisioningMode)), "Whether OpenShift serves DHCP in it.", default="managed"
+    )
     cidr: Network = key(net.LAB_NETWORK, "Its network.", default="172.22.0.0/24")
     bridge: str = key(types.INTERFACE, "Its bridge.", default="provisioning")
     host_ip: Address | None = key(net.ADDRESS.like("172.22.0.1"), "The host's address in it.", derived="first address")

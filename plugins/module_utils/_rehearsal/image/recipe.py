@@ -9,13 +9,13 @@ import hashlib
 import inspect
 import json
 import platform
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.program import refuse_bad_names
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import build as image_build
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import iso as image_iso
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import kernel as image_kernel
@@ -36,7 +36,6 @@ BUILDER = (
 PREFIX = "image-"
 WITH_NETWORK_BOOT = "-network"
 DIGITS = 12
-SOURCE_NAME = r"([A-Za-z_]\w*/)*[A-Za-z_]\w*\.py"
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,7 @@ class Recipe:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def refuse_bad_sources(self) -> None:
-        strange = [name for name in self.sources if not re.fullmatch(SOURCE_NAME, name)]
-        if strange:
-            raise OperatorError(f"sources: {', '.join(strange)}: names of Python files below the package are right.")
+        refuse_bad_names(self.sources)
         needed = {f"{image_python.START}.py", *(str(PurePath(name).with_name("__init__.py")) for name in self.sources)}
         missing = sorted(needed - {*self.sources})
         if missing:

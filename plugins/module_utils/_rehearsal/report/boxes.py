@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +46,11 @@ class Subject:
         self.provisioning = self._network("provisioning")
         bridges = [name for name in self.picture["bridges"] if name != (self.provisioning or {}).get("bridge")]
         self.bridge = str([*bridges, (self.machine or {}).get("bridge", "no bridge")][0])
-        self._addresses = {check["who"]: _addresses_in(check) for check in checks if check["check"] == "address"}
+        self._addresses = {
+            check["who"]: [*map(line_of, check.get("facts", {}).get("addresses", []))]
+            for check in checks
+            if check["check"] == "address"
+        }
         self._labels = _labels(self.picture, checks)
 
     def labels(self, place: str) -> Sequence[str]:
@@ -88,18 +91,6 @@ def _labels(picture: Mapping[str, Any], checks: Sequence[Mapping[str, Any]]) -> 
     for place, failed in troubles.in_checks(picture, checks).items():
         found[place] += failed if place == BMC else [listed(failed, MOST_CHECKS_NAMED)]
     return found
-
-
-def _addresses_in(check: Mapping[str, Any]) -> list[str]:
-    return [word for word in line_of(check.get("seen")).replace(",", " ").split() if _is_address(word)]
-
-
-def _is_address(word: str) -> bool:
-    try:
-        ipaddress.ip_interface(word)
-    except ValueError:
-        return False
-    return True
 
 
 def uplink(subject: Subject) -> Box:

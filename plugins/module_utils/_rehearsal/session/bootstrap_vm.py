@@ -19,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LOGS, POOLS
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml, firmware, vm_host
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import (
     PoolDirectory,
@@ -139,7 +140,7 @@ def start(connection: Any, vm: BootstrapVm, image: Path) -> str:
 
 
 def _xml(vm: BootstrapVm) -> str:
-    found = firmware.find("uefi", "q35") if vm.uefi else None
+    found = firmware.find(Firmware.UEFI, "q35") if vm.uefi else None
     nics = "".join(NIC.format(mac=mac, bridge=quoteattr(bridge)) for mac, bridge in zip(vm.macs, vm.bridges))
     return DOMAIN.format(
         type=vm.domain_type,

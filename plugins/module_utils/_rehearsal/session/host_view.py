@@ -12,6 +12,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -89,7 +90,9 @@ def _installer_bridge(lab: Lab) -> Check:
     missing = [bridge for bridge in bridges if not view.finds(bridge)]
     trouble = f"libvirt does not show {', '.join(missing)}: no port of it is up" if missing else ""
     found = "; ".join(view.explain(bridge) for bridge in bridges if bridge not in missing)
-    return verdict("installer's bridge", HOST, trouble, f"libvirt shows {' and '.join(bridges)}", found)
+    return verdict(
+        "installer's bridge", HOST, trouble, f"libvirt shows {' and '.join(bridges)}", found, missing=missing
+    )
 
 
 def _names(lab: Lab) -> Check:
@@ -97,14 +100,15 @@ def _names(lab: Lab) -> Check:
     found: set[str] = set()
     with suppress(OSError):
         found = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
-    check = compared("names on the host", HOST, lab.vips["api"], found)
-    return Check(check.check, HOST, check.state, f"{name} is {check.expected}", check.seen)
+    check = compared("names on the host", HOST, lab.vips["api"], found, names=[name], addresses=sorted(found))
+    return replace(check, expected=f"{name} is {check.expected}")
 
 
 def virtual_addresses(lab: Lab, play: str) -> Check:
     """While the bootstrap VM has them."""
-    wrong = [f"{url}: {trouble}" for url in lab.urls if (trouble := _trouble_at(url, play))]
-    return verdict("virtual addresses", HOST, "; ".join(wrong), f"{', '.join(lab.urls)} lead to the bootstrap VM")
+    wrong = {url: error for url in lab.urls if (error := _trouble_at(url, play))}
+    said = "; ".join(f"{url}: {error}" for url, error in wrong.items())
+    return verdict("virtual addresses", HOST, said, f"{', '.join(lab.urls)} lead to the bootstrap VM", urls=[*wrong])
 
 
 def _trouble_at(url: str, play: str) -> str:

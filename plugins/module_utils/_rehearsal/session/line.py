@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import select
 import socket
-import time
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import BOOTSTRAP, HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import Timer
 
 STEP_SECONDS = 1.0
 FEW = (HOST, BOOTSTRAP)
@@ -32,9 +33,9 @@ class Line:
     def tell(self, what: dict[str, Any]) -> None:
         self._socket.sendall(json.dumps(what).encode() + b"\n")
 
-    def events(self, deadline: float) -> Iterator[dict[str, Any]]:
-        """As they come, until the deadline or the VM's end. An empty one now and then, so that others can be asked."""
-        while (left := deadline - time.monotonic()) > 0:
+    def events(self, timer: Timer) -> Iterator[dict[str, Any]]:
+        """As they come, until time or VM are at their end. An empty one now and then, so that others can be asked."""
+        while (left := timer.left) > 0:
             ready, _write, _error = select.select([self._socket], [], [], min(left, STEP_SECONDS))
             if not ready:
                 yield {}

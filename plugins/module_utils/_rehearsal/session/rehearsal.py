@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
-import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import page, picture
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import bootstrap_vm, host_view
@@ -49,7 +48,6 @@ LABS = Path("/var/lib/nometal/labs")
 ENDING_SECONDS, PLAYING_SECONDS = 60, 1800
 OF_SILENCE = ("boots", "boots from its medium", "boots from its disk", "comes to its end")
 """Checks that fail when a guest says nothing."""
-SILENT = ("it has not come up", "it fell silent", "nothing heard")
 
 
 @contextmanager
@@ -58,24 +56,17 @@ def alone(lab: str, *, end_other: bool = False, patience: float = 1.0) -> Iterat
     directory = RUNS / lab
     files.make_directory(directory)
     with files.open_kept(directory / "lock", 0o644) as lock:
-        _take(lock, end_other, (ENDING_SECONDS if end_other else PLAYING_SECONDS) * patience)
+        take(
+            lock,
+            (ENDING_SECONDS if end_other else PLAYING_SECONDS) * patience,
+            lambda: f"Another rehearsal of this lab does not end, process {_holder(lock)}: end it.",
+            meanwhile=(lambda: _ask_to_end(lock)) if end_other else None,
+            pause=0.5,
+        )
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         yield
-
-
-def _take(lock: Any, end_other: bool, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if end_other:
-                _ask_to_end(lock)
-        if time.monotonic() > deadline:
-            raise OperatorError(f"Another rehearsal of this lab does not end, process {_holder(lock)}: end it.")
-        time.sleep(0.5)
 
 
 def _ask_to_end(lock: Any) -> None:
@@ -131,7 +122,7 @@ def rehearse(
     report = {
         **_nothing(lab, began, event_log),
         "ok": all(check.state != FAILED for check in checks),
-        "checks": [asdict(check) for check in checks],
+        "checks": [check.to_dict() for check in checks],
         "consoles": seen.consoles,
         "picture": seen.picture,
     }
@@ -148,7 +139,8 @@ def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Chec
         checks += judge_node.judge(lab, node, story, can_secure_boot=can_secure_boot)
     if not story.finished and ("network" in story.seen or story.broken):
         seen = story.broken or "it fell silent"
-        checks.append(Check("comes to its end", BOOTSTRAP, FAILED, "it drives all nodes to the end", seen))
+        facts = {"silent": not story.broken}
+        checks.append(Check("comes to its end", BOOTSTRAP, FAILED, "it drives all nodes to the end", seen, facts=facts))
     return checks
 
 
@@ -197,8 +189,8 @@ class Seen:
 
 
 def is_silence(check: Check, lost: Mapping[str, str]) -> bool:
-    says_nothing = check.who in lost or any(said in check.seen for said in SILENT)
-    return check.state == FAILED and check.check in OF_SILENCE and says_nothing
+    says_nothing = check.who in lost or check.facts.get("silent")
+    return check.state == FAILED and check.check in OF_SILENCE and bool(says_nothing)
 
 
 def _nothing(lab: Lab, began: str, event_log: EventLog) -> dict[str, Any]:

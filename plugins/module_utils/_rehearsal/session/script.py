@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import TOGETHER_SECONDS
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import PORT, Lab, url_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, BootstrapAddress, Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import waiting
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def is_our_medium(lab: str, url: str) -> bool:
 
 def _static(lab: Lab) -> dict[str, Any] | None:
     told = lab.bootstrap
-    if told["mode"] != "static":
+    if told["mode"] != BootstrapAddress.STATIC:
         return None
     of_family = {":" in address["gateway"]: address for address in lab.machine_network["addresses"]}
     addresses = [
@@ -150,7 +151,7 @@ def _node(
 
 def _hidden(lab: Lab, node: Mapping[str, Any], surroundings: Surroundings) -> list[str]:
     """VMs that must not exist for a node's own account: one that is nobody's, a stranger's, a sister's."""
-    if lab.protocol == "ipmi":
+    if lab.protocol == BmcProtocol.IPMI:
         return []
     sisters = [other["uuid"] for other in lab.nodes if other is not node]
     return ["00000000-0000-0000-0000-000000000000", *list(surroundings.strangers)[:1], *sisters[:1]]
@@ -160,13 +161,13 @@ def _bmc(lab: Lab, node: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
     bmc, login = node["bmc"], secrets.logins.get(node["vm_name"], {"username": "", "password": ""})
     host = f"[{bmc['host']}]" if ":" in bmc["host"] else bmc["host"]
     return {
-        "protocol": "ipmi" if lab.protocol == "ipmi" else "redfish",
+        "protocol": "ipmi" if lab.protocol == BmcProtocol.IPMI else "redfish",
         "url": f"{'https' if lab.tls else 'http'}://{host}:{bmc['port']}/redfish/v1/Systems/{node['uuid']}",
         "host": bmc["host"],
         "port": bmc["port"],
         "username": login["username"],
         "password": login["password"],
         "ca": secrets.ca,
-        "mode": "bios" if node["firmware"] == "bios" else "uefi",
+        "mode": "bios" if node["firmware"] == Firmware.BIOS else "uefi",
         "boot": "Pxe" if lab.boots_by_network else "Cd",
     }

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -17,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.redfish import BmcFailed, Redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import BOOTSTRAP, Story
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, node_vms
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.node_vms import NodeVm
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import (
@@ -136,7 +136,7 @@ class Stage:
             for vm in touched:
                 self._clear_node(vm)
             macs += [mac for vm in touched for mac in vm.macs]
-            time.sleep(SETTLE_SECONDS)
+            wait.CLOCK.sleep(SETTLE_SECONDS)
         for network in self._lab.networks:
             leases.release(self._connection, network["name"], macs)
         kept += removal.remove_known(self._home, KNOWN, self._journal.name)
@@ -174,9 +174,10 @@ class Stage:
 
     def _secrets(self) -> Secrets:
         own = self._places.bmc_home / self._lab.name
-        logins = credentials.read(own / "credentials.json")
+        file = credentials.file_of(self._places.bmc_home, self._lab.name)
+        logins = credentials.read(file)
         if not logins:
-            raise OperatorError(f"{own}/credentials.json is not there: playbooks/bmc.yml gives the VMs their BMCs.")
+            raise OperatorError(f"{file} is not there: playbooks/bmc.yml gives the VMs their BMCs.")
         ca = own / "tls/ca.pem"
         return Secrets(
             logins={name: {"username": login.username, "password": login.password} for name, login in logins.items()},
@@ -220,7 +221,7 @@ class Stage:
         return BootstrapVm(
             paths=self._bootstrap,
             domain_type=bootstrap_vm.domain_type(self._connection, [node["vm_name"] for node in lab.nodes]),
-            uefi=any(node["firmware"] != "bios" for node in lab.nodes),
+            uefi=any(node["firmware"] != Firmware.BIOS for node in lab.nodes),
             macs=[first, *(bootstrap_vm.random_mac() for _bridge in provisioning)],
             bridges=[lab.bridge, *provisioning],
         )
@@ -231,10 +232,10 @@ class Stage:
         """Guests of which nothing is heard are waited for as long as they do something, but not for ever."""
         looks = Watch(lambda guest: watching.signs(self._connection, guest))
         awaited = watching.Guests(self._lab, self.consoles, self._patience, looks)
-        watched, began = False, time.monotonic()
-        silent_since, silence = began, told["seconds"] + SILENCE_SECONDS * self._patience
-        for event in line.events(began + waiting.LONGEST_SECONDS * self._patience):
-            silent_since = time.monotonic() if event else silent_since
+        watched, silence = False, told["seconds"] + SILENCE_SECONDS * self._patience
+        until_silent = wait.Timer(silence)
+        for event in line.events(wait.Timer(waiting.LONGEST_SECONDS * self._patience)):
+            until_silent = wait.Timer(silence) if event else until_silent
             awaited.hear(event)
             if event.get("event") == "asks":
                 line.tell(told)
@@ -242,7 +243,7 @@ class Stage:
             watched = watched or self._watched(event, watch)
             lost = awaited.given_up()
             story.host.setdefault("lost", {}).update(lost)
-            if story.finished or story.broken or BOOTSTRAP in lost or time.monotonic() - silent_since > silence:
+            if story.finished or story.broken or BOOTSTRAP in lost or until_silent.is_over:
                 return
             for who, why in lost.items():
                 line.tell({"lost": self._lab.node(who)["uuid"], "why": why})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import program, run, succeeds
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.rules import NTP, Ports, ranges
@@ -72,7 +73,7 @@ class Firewalld:
     def _bridges(self, lab: Lab) -> Iterator[tuple[str, str, str]]:
         """Those that libvirt itself puts into no zone. The zone of a bridge that others use is theirs to choose."""
         for network in lab.networks:
-            if network.forward == "open":
+            if network.forward == Forward.OPEN:
                 yield self._zone_of(network), "interface", network.bridge
         for bridge in () if lab.shares_lan else lab.plain_bridges:
             yield ZONE, "interface", bridge
@@ -84,7 +85,7 @@ class Firewalld:
                     yield PLACES[self._zone_of(network)], "rich-rule", rich_rule(address, ports)
 
     def _zone_of(self, network: Network) -> str:
-        is_routed = network.forward in ("route", "open") and "libvirt-routed" in self._zones
+        is_routed = network.forward in (Forward.ROUTE, Forward.OPEN) and "libvirt-routed" in self._zones
         return ROUTED_ZONE if is_routed else ZONE
 
     def read(self, known: Collection[Opening]) -> list[Opening]:

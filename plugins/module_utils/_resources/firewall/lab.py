@@ -1,54 +1,96 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""What the firewall has to know of a lab."""
+
+# ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
 from __future__ import annotations
 
 import hashlib
-import re
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any, TypeVar
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import cluster_name, interface_name
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import InvalidDataError, must_be
+from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, Text, called, key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import subnet
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-FORWARD_MODES = ("nat", "route", "open", "isolated")
 LONGEST_TAG = 20  # with what follows it, this is as long as iptables lets a chain's name be
 HASH_LENGTH = 6
-Read = TypeVar("Read")
+CIDR = Text("network", lambda value: str(subnet(value)), "192.168.126.0/24")
 
 
 @dataclass(frozen=True)
 class Address:
     """What the host has in a network, and the network: all in canonical spelling, as rules are read back."""
 
-    family: str
-    gateway: str
-    cidr: str
+    gateway: str = key(types.IP, "The host's own address.", required=True)
+    cidr: str = key(CIDR, "The network.", required=True)
+
+    def __post_init__(self) -> None:
+        if ip_address(self.gateway) not in ip_network(self.cidr):
+            raise InvalidDataError("gateway", must_be(f"in {self.cidr}", self.gateway))
+
+    @property
+    def family(self) -> str:
+        return f"ipv{ip_address(self.gateway).version}"
+
+
+@dataclass(frozen=True)
+class Reservation:
+    mac: str = key(types.MAC, "The machine's MAC address.", required=True)
+
+
+@dataclass(frozen=True)
+class Dhcp:
+    known_only: bool = key(YesNo(), "Whether only machines with a reservation are served.", default=False)
+    reservations: tuple[Reservation, ...] = key(
+        ListOf(Section(Reservation, ignores_others=True)), "Machines with fixed addresses.", default=[]
+    )
 
 
 @dataclass(frozen=True)
 class Network:
-    bridge: str
-    forward: str
-    addresses: tuple[Address, ...]
-    known: tuple[str, ...] | None = None
-    """MAC addresses of the only machines that it serves, where others are on its LAN, too."""
+    bridge: str = key(types.INTERFACE, "Its bridge.", required=True)
+    forward: Forward = key(Choice(tuple(Forward)), "How guests reach the outside.", required=True)
+    addresses: tuple[Address, ...] = key(ListOf(Section(Address, ignores_others=True)), "One per family.", default=[])
+    dhcp: Dhcp = key(Section(Dhcp, ignores_others=True), "Whom it serves.", default={})
+
+    @property
+    def known(self) -> tuple[str, ...] | None:
+        """MAC addresses of the only machines that it serves, where others are on its LAN, too."""
+        macs = {machine.mac for machine in self.dhcp.reservations}
+        return tuple(sorted(macs)) if self.dhcp.known_only else None
+
+
+@dataclass(frozen=True)
+class Service:
+    port: int = key(Whole(1, HIGHEST_PORT, "port"), "Its port.", required=True)
+    protocol: str = key(Choice(("tcp", "udp")), "Its protocol.", default="tcp")
 
 
 @dataclass(frozen=True)
 class Lab:
-    """What the firewall has to know of a lab. `ports` are ("tcp", 8000): the BMCs'."""
+    owner: str = key(types.CLUSTER_NAME, "The lab.", required=True)
+    networks: tuple[Network, ...] = key(
+        ListOf(Section(Network, ignores_others=True)), "Its libvirt networks.", default=[]
+    )
+    given_bridges: tuple[str, ...] = called("bridges", key(ListOf(types.INTERFACE), "Further bridges.", default=[]))
+    services: tuple[Service, ...] = called("ports", key(ListOf(Section(Service)), "What BMCs listen on.", default=[]))
 
-    owner: str
-    networks: tuple[Network, ...] = ()
-    plain_bridges: tuple[str, ...] = ()
-    ports: tuple[tuple[str, int], ...] = ()
+    @property
+    def plain_bridges(self) -> tuple[str, ...]:
+        """Those that are no libvirt network's."""
+        of_networks = {network.bridge for network in self.networks}
+        return tuple(name for name in self.given_bridges if name not in of_networks)
+
+    @property
+    def ports(self) -> tuple[tuple[str, int], ...]:
+        """("tcp", 8000)"""
+        return tuple((service.protocol, service.port) for service in self.services)
 
     @property
     def tag(self) -> str:
@@ -79,92 +121,3 @@ class Lab:
     @property
     def addresses(self) -> tuple[Address, ...]:
         return tuple(address for network in self.networks for address in network.addresses)
-
-
-def lab_from(params: Mapping[str, Any]) -> Lab:
-    """Or everything that is wrong with it, in one message. What is written into scripts and rules is checked here, to
-    the letter."""
-    reader = Reader()
-    lab = reader.read(params)
-    if reader.problems:
-        listed = "\n".join(f"- {problem}" for problem in reader.problems)
-        raise OperatorError(f"lab {params['owner']} cannot be like this:\n{listed}")
-    return lab
-
-
-@dataclass
-class Reader:
-    """Collects what is wrong, so that all of it is said at once. What could not be read has no place in a result."""
-
-    problems: list[str] = field(default_factory=list)
-
-    def read(self, params: Mapping[str, Any]) -> Lab:
-        owner = params["owner"]
-        try:
-            cluster_name(owner)
-        except ValueError as error:
-            self.problems.append(f"owner: {error}")
-        networks = self._each(params["networks"], "networks", self._network)
-        bridges = self._each(params["bridges"], "bridges", self._bridge)
-        return Lab(
-            owner=owner,
-            networks=networks,
-            plain_bridges=tuple(name for name in bridges if name not in {network.bridge for network in networks}),
-            ports=self._each(params["ports"], "ports", self._port),
-        )
-
-    def _each(self, items: Sequence[Any], at: str, read: Callable[[str, Any], Read]) -> tuple[Read, ...]:
-        return tuple(read(f"{at}[{index}]", item) for index, item in enumerate(items))
-
-    def _network(self, at: str, given: Mapping[str, Any]) -> Network:
-        return Network(
-            bridge=self._bridge(f"{at}.bridge", given.get("bridge")),
-            forward=self._forward(f"{at}.forward", given.get("forward")),
-            addresses=self._each(given.get("addresses") or [], f"{at}.addresses", self._address),
-            known=self._known(f"{at}.dhcp", given.get("dhcp") or {}),
-        )
-
-    def _known(self, at: str, dhcp: Mapping[str, Any]) -> tuple[str, ...] | None:
-        if not dhcp.get("known_only"):
-            return None
-        macs = [str(item.get("mac")).lower() for item in dhcp.get("reservations") or []]
-        for mac in macs:
-            if not re.fullmatch("[0-9a-f]{2}(:[0-9a-f]{2}){5}", mac):
-                self.problems.append(f"{at}.reservations: {mac} is no MAC address, such as 52:54:00:12:34:56")
-        return tuple(sorted(set(macs)))
-
-    def _forward(self, at: str, mode: Any) -> str:
-        if mode not in FORWARD_MODES:
-            self.problems.append(f"{at}: {_found(mode)}; one of {', '.join(FORWARD_MODES)} is right")
-        return str(mode)
-
-    def _address(self, at: str, given: Mapping[str, Any]) -> Address:
-        gateway = self._taken(f"{at}.gateway", given.get("gateway"), ip_address)
-        network = self._taken(f"{at}.cidr", given.get("cidr"), partial(ip_network, strict=False))
-        if gateway and network and gateway not in network:
-            self.problems.append(f"{at}.gateway: {gateway} is not in {network}")
-        return Address(family=f"ipv{gateway.version if gateway else 4}", gateway=str(gateway), cidr=str(network))
-
-    def _taken(self, at: str, value: Any, convert: Callable[[str], Any]) -> Any:
-        try:
-            return convert(str(value))
-        except ValueError:
-            wanted = "an address" if convert is ip_address else "a network such as 192.168.126.0/24"
-            self.problems.append(f"{at}: {_found(value)}; {wanted} is right")
-            return None
-
-    def _bridge(self, at: str, name: Any) -> str:
-        try:
-            return interface_name(name if isinstance(name, str) else "")
-        except ValueError as error:
-            self.problems.append(f"{at}: {'is missing' if name is None else error}")
-            return str(name)
-
-    def _port(self, at: str, given: Mapping[str, Any]) -> tuple[str, int]:
-        if not 1 <= given["port"] <= HIGHEST_PORT:
-            self.problems.append(f"{at}.port: {given['port']} is no port: 1 to {HIGHEST_PORT} are")
-        return given["protocol"], given["port"]
-
-
-def _found(value: Any) -> str:
-    return "is missing" if value is None else f"is {value}"

@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline im
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import ENTRIES, HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import firewalld, iptables, nftables, unit
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld import (
     Firewalld,
@@ -22,7 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.fi
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import Chain, no_bridges, run
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,7 +230,7 @@ class LabFirewall(Resource["Firewall | None", FirewallPort]):
 
     def desired(self) -> Firewall | None:
         memory = HostMemory(Path(self.params["memory"]))
-        self.port = FirewallPort(lab_from(self.params), memory, goes=not self.is_wanted)
+        self.port = FirewallPort(from_dict(Lab, self.params), memory, goes=not self.is_wanted)
         return self.port.wanted if self.is_wanted else None
 
     def open(self) -> AbstractContextManager[FirewallPort]:

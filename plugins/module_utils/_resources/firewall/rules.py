@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -95,9 +97,9 @@ def _across(lab: Lab) -> Iterator[Rule]:
 
 
 def _forwarded_for(network: Network, address: Address) -> Iterator[Rule]:
-    if network.forward != "isolated":
+    if network.forward != Forward.ISOLATED:
         yield Rule("accept", address.family, incoming=network.bridge, source=address.cidr)
-        only_answers = network.forward == "nat"
+        only_answers = network.forward == Forward.NAT
         yield Rule("accept", address.family, outgoing=network.bridge, destination=address.cidr, answers=only_answers)
 
 

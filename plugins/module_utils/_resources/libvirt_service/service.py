@@ -7,14 +7,13 @@ import os
 import re
 import signal
 import socket
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, network_hook
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, network_hook, wait
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import pid_file_of, pid_of, run
@@ -195,11 +194,7 @@ def _lacks_driver() -> bool:
 
 
 def _wait_for(condition: Callable[[], bool], complaint: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise OperatorError(f"{complaint} after {PATIENCE:.0f} seconds.")
-        time.sleep(0.1)
+    wait.require(condition, PATIENCE, lambda: f"{complaint} after {PATIENCE:.0f} seconds.")
 
 
 def _service_of(unit: str) -> str:

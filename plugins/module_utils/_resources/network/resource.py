@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import No
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, joined
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Definition, Network, Reservation
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import dnsmasq
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import rules as network_rules
@@ -69,7 +70,7 @@ def _definition(declared: Declared, bridge: str, forward: str) -> Definition:
             *(dnsmasq.reverse_lines(declared.interfaces) if declared.domain else ()),
             *dnsmasq.wildcard_lines(declared.wildcards),
             *dnsmasq.ntp_lines(declared.ntp_servers),
-            *dnsmasq.pool_lines(declared.pools, declared.interfaces, isolated=forward == "isolated"),
+            *dnsmasq.pool_lines(declared.pools, declared.interfaces, isolated=forward == Forward.ISOLATED),
             *(dnsmasq.known_only_lines(bridge, declared.interfaces) if declared.known_only else ()),
             *([dnsmasq.NO_PING] if declared.ranges or declared.pools else []),
         ),

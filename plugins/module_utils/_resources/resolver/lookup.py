@@ -9,13 +9,13 @@ import os
 import re
 import socket
 import subprocess
-import time
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import host_server
 
@@ -28,14 +28,11 @@ LINKS = Path("/sys/class/net")
 
 
 def wait_until_known(lab: Lab, evidence: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
+    for _look in wait.looks(PATIENCE, 0.1):
         found = complaint(lab)
         if not found:
             return
-        if time.monotonic() > deadline:
-            raise OperatorError(f"The host does not know the names of lab {lab.owner}: {found}; {evidence}.")
-        time.sleep(0.1)
+    raise OperatorError(f"The host does not know the names of lab {lab.owner}: {found}; {evidence}.")
 
 
 def complaint(lab: Lab) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.state import (
@@ -65,11 +65,8 @@ class NetworkManager:
 
     def apply(self, lab: Lab, *, anew: bool) -> None:  # noqa: ARG002 - it is always started anew
         run("nmcli", "general", "reload", "dns-full")
-        deadline = time.monotonic() + PATIENCE
-        while not _has_been_read(_file(lab)):
-            if time.monotonic() > deadline:
-                raise OperatorError("NetworkManager was told to start its dnsmasq anew, but has not: see its log.")
-            time.sleep(0.05)
+        has_not = "NetworkManager was told to start its dnsmasq anew, but has not: see its log."
+        wait.require(lambda: _has_been_read(_file(lab)), PATIENCE, lambda: has_not, 0.05)
 
     def remove(self, lab: Lab) -> None:
         # The file goes last: as long as it is there, the next run can tell that dnsmasq may still go by it.

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
 import socket
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, program, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, noting, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook import HookEntry
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import host_server
@@ -44,7 +43,9 @@ class ResolvConf:
         # Removal may have been cut short when only what the labs share was left.
         if lines is None and (host_server.labs() or not _remains()):
             return None
-        return Settings(lines or (), kept=ENTRY.read() == _program(), in_force=host_server.is_settled())
+        return Settings(
+            lines or (), kept=ENTRY.read() == program.text_of(host_server), in_force=host_server.is_settled()
+        )
 
     def held(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         return ((file.stem, dnsmasq_domains(file)) for file in host_server.LABS.glob("*.lab"))
@@ -60,7 +61,7 @@ class ResolvConf:
         refuse_all(problems)
 
     def write(self, lab: Lab) -> None:
-        ENTRY.write(_program())
+        ENTRY.write(program.text_of(host_server))
         files.write_whole(_file(lab), text_of(_lines(lab)), 0o644)
 
     def evidence(self, _lab: Lab) -> str:
@@ -90,10 +91,6 @@ def _file(lab: Lab) -> Path:
 def _lines(lab: Lab) -> tuple[str, ...]:
     made = f"# Made by nometal.ipi for lab {lab.owner} and removed with it."
     return (made, f"link {lab.link}", *dnsmasq_lines(lab))
-
-
-def _program() -> str:
-    return f"#!/usr/bin/python3\n{inspect.getsource(host_server)}"
 
 
 def _remains() -> bool:

@@ -3,12 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
 PATIENCE = 5.0
@@ -104,14 +103,12 @@ class UnmanagedFile:
 
     def _take_links_out_of_its_hands(self) -> None:
         """It lets go of links in its own time, and puts some down then."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+        for _look in wait.looks(PATIENCE, 0.1):
             held = self.manager.held() & set(self.links)
             if not held:
                 return
             for link in held:
                 self.manager.let_go(link)
-            time.sleep(0.1)
 
 
 HEAD = "# Made by nometal.ipi and removed with its veth pair.\n"

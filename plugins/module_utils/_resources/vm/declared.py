@@ -28,6 +28,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ROTATING_BUSES
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem, disk_name, plain_uuid
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ POOL = re.compile(r"(?!\.)[^/\x00-\x1f]{1,200}")
 NETWORK = re.compile(r"[^/\x00-\x1f]{1,200}")
 MACHINE = re.compile(r"q35|pc-q35-[A-Za-z0-9._]+")
 URL = re.compile(r"[a-z][-+.a-z0-9]*://[!-~]+")
-ROTATING_BUSES = ("scsi", "sata")
 
 
 def problems_of(items: Sequence[Arguments], pool: str | None) -> list[Problem]:

@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Fleet
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import (
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
-
-BOOT_MODES = {"bios": "legacy", "uefi": "UEFI", "uefi-secure": "UEFISecureBoot"}
 
 
 class LabVms(Resource["Fleet | None", VmPort]):

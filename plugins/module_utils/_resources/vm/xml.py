@@ -10,6 +10,7 @@ from itertools import count, product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import DiskBus
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import AUTO
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 
@@ -19,13 +20,13 @@ except ImportError:  # connect() has said so by the time that anything here runs
     etree = None  # type: ignore[assignment]  # mypy takes the name for the module alone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Disk, Nic, Vm
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.firmware import Firmware
 
 PREFIXES = {"nometal": xml.OURS[1:-1]}
-TARGETS = {"virtio": "vd", "scsi": "sd", "sata": "sd"}
+TARGETS: Mapping[str, str] = {DiskBus.VIRTIO: "vd", DiskBus.SCSI: "sd", DiskBus.SATA: "sd"}
 ROTATION = {True: "7200", False: "1"}
 # Its natural place is the sixth port of the first SATA controller, where the CD-ROM drive is.
 KEPT_FREE = "sdf"
@@ -111,7 +112,7 @@ def _edit_disks(root: Any, devices: Any, vm: Vm, directory: str) -> None:
         devices.remove(element)
     for disk in vm.disks:
         _edit_disk(root, disk, kept.get(disk.name), directory)
-    if any(disk.bus == "scsi" for disk in vm.disks) and devices.find("controller[@type='scsi']") is None:
+    if any(disk.bus == DiskBus.SCSI for disk in vm.disks) and devices.find("controller[@type='scsi']") is None:
         etree.SubElement(devices, "controller", type="scsi", index="0", model="virtio-scsi")
 
 
@@ -143,13 +144,13 @@ def _disk_element(disk: Disk, path: str, target: str, order: str) -> Any:
 
 def _free_target(devices: Any, bus: str) -> str:
     used = {xml.CDROM, *(target.get("dev") for target in devices.iterfind("disk/target"))}
-    if bus == "sata":
+    if bus == DiskBus.SATA:
         used.add(KEPT_FREE)
     return next(name for name in _targets(bus) if name not in used)
 
 
 def _targets(bus: str) -> Iterator[str]:
-    if bus == "nvme":
+    if bus == DiskBus.NVME:
         return (f"nvme{number}n1" for number in count())
     return (TARGETS[bus] + "".join(letters) for many in (1, 2) for letters in product(ascii_lowercase, repeat=many))
 
