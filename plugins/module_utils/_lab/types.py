@@ -11,7 +11,8 @@ from enum import Enum
 class Word(str, Enum):
     """A text: compares, hashes and prints as one with every release of Python."""
 
-    __str__ = str.__str__
+    def __str__(self) -> str:
+        return str.__str__(self)
 
     def __format__(self, format_spec: str) -> str:
         return format(str(self), format_spec)
