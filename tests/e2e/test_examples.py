@@ -31,7 +31,17 @@ VERSION, CHANNEL = "4.20.3", "stable-4.20"
 TOOLS, MIRROR, OFFICIAL = "/srv/tools", "/srv/mirror/ocp", "mirror.openshift.com"
 # What makes something needs what stands before it; what removes something is run last, the other way round.
 ORDER = (
-    *("lab_lock", "derive_lab", "lab_model", "host_doctor", "host_memory", "libvirt_leftovers", "libvirt_service"),
+    *(
+        "lab_lock",
+        "derive_lab",
+        "lab_model",
+        "lab_record",
+        "host_doctor",
+        "host_info",
+        "host_memory",
+        "libvirt_leftovers",
+        "libvirt_service",
+    ),
     *("host_forwarding", "router_advertisements", "brought_packages", "labs_info", "directory_removal", "refusals"),
     *("storage_pool", "libvirt_bridge_net", "veth_pair", "lab_firewall", "split_dns", "installer_bridges", "bmh_vm"),
     *("bmc_software", "redfish_emulator", "bmc_info", "rehearsal_image", "rehearsal", "installer_tools"),

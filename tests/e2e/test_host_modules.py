@@ -1,4 +1,4 @@
-"""host_memory and libvirt_service on lab hosts, with and without systemd."""
+"""host_info, host_memory, lab_record and libvirt_service on lab hosts, with and without systemd."""
 
 from __future__ import annotations
 
@@ -61,6 +61,23 @@ def test_libvirt_is_started_and_put_back(host: LabHost, tmp_path: Path) -> None:
     if host.facts["init"] == "none":
         assert host.run("ls /run/libvirtd.pid /run/virtlogd.pid", check=False).stdout == ""
     assert host.run("ls -d /etc/libvirt/hooks", check=False).stdout == ""
+
+
+def test_a_lab_is_recorded_and_found(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path)
+    record = {"lab": "demo", "model": {"name": "demo"}}
+    host.run("touch /dev/kvm && chgrp root /dev/kvm && chmod 640 /dev/kvm")
+    before = run_on(inventory, "host_info", {})
+    assert before["labs"] == []
+    assert before["distribution"]["family"] == "Debian"
+    assert before["kvm_device"] == {"group": "root", "mode": "0640", "group_writes": False, "others_write": False}
+    foreseen = run_on(inventory, "lab_record", record, check_mode=True)
+    assert run_on(inventory, "host_info", {})["labs"] == []
+    assert run_on(inventory, "lab_record", record)["steps"] == foreseen["steps"] != []
+    assert not run_on(inventory, "lab_record", record)["changed"]
+    host.run("rm /dev/kvm")
+    after = run_on(inventory, "host_info", {}, check_mode=True)
+    assert (after["labs"], after["kvm_device"]) == (["demo"], None)
 
 
 def test_libvirt_is_left_running_for_vms_of_others(host: LabHost, tmp_path: Path) -> None:

@@ -39,7 +39,11 @@ KNOWN_OF_BMC = (
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )
 """The BMC service's files in its directory of a lab. `state` is its home, where programs write hidden files."""
-KNOWN_OF_LAB = ("lab.json", "registered", "rehearsal.html", "rehearsal.json", ".*.new")
+LABS = "labs"
+"""Below /var/lib/nometal: one directory for each lab."""
+RECORD_OF_MODEL, RECORD_OF_NAME = "lab.json", "registered"
+"""One of them registers a lab on a host."""
+KNOWN_OF_LAB = (RECORD_OF_MODEL, RECORD_OF_NAME, "rehearsal.html", "rehearsal.json", ".*.new")
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
 KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "jobs")
 """In the directory of its runs."""

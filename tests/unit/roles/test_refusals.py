@@ -32,6 +32,7 @@ NOT_ASKED = {
     "follow": "only looks",
     "host_forwarding": "notes what is there",
     "host_doctor": "is asked before all",
+    "host_info": "only looks",
     "install_bundle": "only looks",
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",

@@ -7,7 +7,6 @@ import ctypes
 import importlib.util
 import os
 import platform
-import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ from pathlib import Path
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there, text_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import Distribution, distribution
 
 # The first release that is supported, by os-release's ID; None where releases have no number to compare.
 FIRST_RELEASE: dict[str, tuple[int, ...] | None] = {
@@ -55,23 +55,8 @@ def judge_architecture(machine: str, _needs: Needs) -> Finding:
     return ok("architecture.supported", machine, architecture=machine)
 
 
-@dataclass(frozen=True)
-class Distribution:
-    name: str
-    id: str
-    like: tuple[str, ...]
-    version: tuple[int, ...]
-
-
 def measure_distribution(_needs: Needs) -> Distribution:
-    lines = (line.split("=", 1) for line in text_of("/etc/os-release").splitlines() if "=" in line)
-    values = {key.strip(): value.strip().strip("\"'") for key, value in lines}
-    return Distribution(
-        name=values.get("PRETTY_NAME", values.get("ID", "unknown")),
-        id=values.get("ID", ""),
-        like=tuple(values.get("ID_LIKE", "").split()),
-        version=tuple(int(number) for number in re.findall(r"\d+", values.get("VERSION_ID", ""))),
-    )
+    return distribution()
 
 
 def judge_distribution(found: Distribution, _needs: Needs) -> Finding:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import LETTER_BYTES, LETTER_MARK
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import iso as image_iso
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import kernel as image_kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import loaders as image_loaders
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.recipe import Recipe
 
 HOST = Path("/")
-OS_RELEASE = Path("/etc/os-release")
 PROGRAMS = ("/sbin/ip",)
 DIRECTORIES = ("/dev", "/proc", "/sys", "/run", "/tmp", "/mnt", "/root")  # noqa: S108 - in the guest
 # The kernel gives /init its voice by the first, and Python does not start without the last.
@@ -100,7 +100,7 @@ class Supply:
 
 def _uefi(supply: Supply, scratch: Path) -> Uefi:
     """Signed, unless the distribution has nothing signed."""
-    system = image_loaders.system_name(OS_RELEASE.read_text(encoding="utf-8"))
+    system = distribution().id  # as in the directory below EFI that its signed GRUB reads
     try:
         return supply.find("signed", lambda root: image_loaders.find_signed(root, system))
     except NotCarriedError:

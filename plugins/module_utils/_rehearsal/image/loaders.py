@@ -130,9 +130,3 @@ def find_signed(root: Path, system: str) -> Uefi | None:
 
 def _first(root: Path, patterns: Iterable[str]) -> Path | None:
     return next((path for pattern in patterns for path in sorted(root.glob(pattern), reverse=True)), None)
-
-
-def system_name(os_release: str) -> str:
-    """As in the directory below EFI that its signed GRUB reads."""
-    values = [line[3:].strip("\"'") for line in os_release.splitlines() if line.startswith("ID=")]
-    return values[0] if values else "linux"

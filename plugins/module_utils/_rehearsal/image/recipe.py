@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.program import refuse_bad_names
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import OS_RELEASE
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import build as image_build
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import iso as image_iso
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import kernel as image_kernel
@@ -57,7 +58,7 @@ class Recipe:
 
     @cached_property
     def _digest(self) -> str:
-        system = image_build.OS_RELEASE.read_text(encoding="utf-8")
+        system = OS_RELEASE.read_text(encoding="utf-8")
         python = f"{platform.python_implementation()} {platform.python_version()}"
         builder = [inspect.getsource(part) for part in BUILDER]
         parts = [system, python, builder, self.packages, self.sources]
