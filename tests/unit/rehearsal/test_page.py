@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from unit.rehearsal import reports
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.page import page
+from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report.page import page
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>\"'&\x00\x1b[31m\udcff\u202e</svg></pre>"
