@@ -17,6 +17,7 @@ author:
 attributes:
   check_mode:
     support: full
+    description: Before there is a report, check mode says that a page would be written.
 options:
   report:
     description: Path of the report on the managed host, as M(nometal.ipi.rehearsal) returns it.
