@@ -161,13 +161,13 @@ stages:
   elements: dict
   sample:
     - {stage: "bootstrap: boots", seconds: 9.1}
-page:
+report:
   description:
-    - Where the report lies on the host, as a page for browsers; beside it is C(rehearsal.json).
+    - Where the report is on the host. M(nometal.ipi.rehearsal_page) makes a page for browsers of it.
     - Empty if the lab is not registered there.
   returned: when played
   type: str
-  sample: /var/lib/nometal/labs/demo/rehearsal.html
+  sample: /var/lib/nometal/labs/demo/rehearsal.json
 in_use:
   description: Nodes that are in use, and why. If there are any, nothing was played.
   returned: when played
@@ -260,7 +260,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"], patience=patience)
     return {
         "changed": False,
-        **{key: report[key] for key in ("ok", "seconds", "checks", "stages", "in_use", "page")},
+        **{key: report[key] for key in ("ok", "seconds", "checks", "stages", "in_use", "report")},
         "table": table.lines(report["checks"]),
     }
 

@@ -44,16 +44,16 @@ ORDER = (
     ),
     *("host_forwarding", "router_advertisements", "brought_packages", "labs_info", "directory_removal", "refusals"),
     *("storage_pool", "libvirt_bridge_net", "veth_pair", "lab_firewall", "split_dns", "installer_bridges", "bmh_vm"),
-    *("bmc_software", "redfish_emulator", "bmc_info", "rehearsal_image", "rehearsal", "installer_tools"),
-    *("install_config", "install_config_errors", "install_manifests", "cluster_install", "cluster_watch"),
-    *("cluster_info", "install_bundle", "cluster_removal", "follow"),
+    *("bmc_software", "redfish_emulator", "bmc_info", "rehearsal_image", "rehearsal", "rehearsal_page"),
+    *("installer_tools", "install_config", "install_config_errors", "install_manifests", "cluster_install"),
+    *("cluster_watch", "cluster_info", "install_bundle", "cluster_removal", "follow"),
 )
 ROLES = ("host_prep", "lab_network", "node_vms", "bmc_emulation", "rehearsal", "ipi_install")
 PAGES = ("docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES))
 REMOVES = {"absent", "restored", "released", "tidied"}
 ALWAYS_REMOVES = {"cluster_removal", "directory_removal", "libvirt_leftovers"}
 # Only in check mode: they need a way to packages, a minute or more, or an hour.
-LONG_TASKS = {"Make the image", "Rehearse the installation"}
+LONG_TASKS = {"Make the image", "Rehearse the installation", "Write the page of the last rehearsal"}
 LONG_ROLES = [{"name": f"{OURS}rehearsal"}, {"name": f"{OURS}ipi_install"}]
 FILES = {
     "requirements.txt": "bmc/requirements.txt",

@@ -9,8 +9,8 @@ import pytest
 from support import private_libvirtd
 from support.checkout import ROOT
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import troubles
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.page import page
+from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report import findings
+from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report.page import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def picture(libvirtd: PrivateLibvirtd) -> dict[str, Any]:
 
 
 def told(found: dict[str, Any]) -> list[str]:
-    return [str(trouble) for trouble in troubles.in_picture(found)]
+    return [str(finding) for finding in findings.in_picture(found)]
 
 
 def test_what_is_there_and_what_is_not(libvirtd: PrivateLibvirtd) -> None:
@@ -115,7 +115,7 @@ def test_what_is_there_and_what_is_not(libvirtd: PrivateLibvirtd) -> None:
     ]
     assert told(found) == [
         "libvirt network absent is not there",
-        "BMC service: nobody listens on 192.0.2.1:8000/tcp",
+        "BMC service: nothing listens on 192.0.2.1:8000/tcp",
     ]
 
 
@@ -127,7 +127,7 @@ def test_a_running_vm_and_what_breaks_beneath_it(libvirtd: PrivateLibvirtd) -> N
         ("tap", "baremetal"),
         ("tap", "nm-demo"),
     ]
-    assert not [trouble for trouble in told(well) if trouble.startswith(("one", "nm", "baremetal"))]
+    assert not [text for text in told(well) if text.startswith(("one", "nm", "baremetal"))]
 
     libvirtd.run(["ip", "link", "set", "nmb-demo", "down"])
     libvirtd.run(["ip", "link", "set", taps[0], "nomaster"])

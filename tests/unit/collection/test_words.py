@@ -21,7 +21,13 @@ PLACES = (
     *(f"{UTILS}/_core/{name}.py" for name in ("types", "key_types", "schema", "scalars", "addresses", "normalize")),
     *(f"{UTILS}/_core/{name}.py" for name in ("problems", "secrecy", "ip")),
     *(f"{UTILS}/{name}" for name in ("_lab", "_checks/doctor", "_cluster/config")),
-    *("plugins/filter", "plugins/action", "scripts/lab_reference.py", "inventory"),
+    *(
+        "plugins/filter",
+        "plugins/action",
+        "plugins/plugin_utils/rehearsal_report",
+        "scripts/lab_reference.py",
+        "inventory",
+    ),
     *("docs/lab_spec.md", "docs/lab_spec.schema.json", "docs/doctor.md"),
 )
 """Python: string literals, with docstrings. Other files: the whole text."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
 from unit.rehearsal import reports
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.page import page
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal
+from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report.page import page
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>\"'&\x00\x1b[31m\udcff\u202e</svg></pre>"
@@ -216,6 +221,21 @@ def test_hostile_text_is_only_text() -> None:
     assert len(drawings(text)) == 2
     assert "<script" not in text
     assert not set("\x00\x1b\u202e") & set(text)
+
+
+def test_a_report_is_kept_whole_and_the_page_of_an_older_one_is_not(tmp_path: Path) -> None:
+    (tmp_path / "rehearsal.html").write_text("of an older one", encoding="utf-8")
+    report = {**everywhere(reports.report()), "report": str(tmp_path / "rehearsal.json")}
+    rehearsal.keep(report)
+    [kept] = tmp_path.iterdir()
+    assert json.loads(kept.read_text(encoding="utf-8")) == report
+    assert page(json.loads(kept.read_text(encoding="utf-8"))) == page(report)
+
+
+def test_nothing_is_kept_of_a_lab_that_is_not_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rehearsal.keep({**reports.report(), "report": ""})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_large_lab_is_a_small_page() -> None:

@@ -7,7 +7,8 @@ from typing import Any, Callable
 import pytest
 from unit.rehearsal import reports
 
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links, troubles
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links
+from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report import findings
 
 VETH = {
     "ifname": "nmb-demo",
@@ -64,7 +65,7 @@ def test_only_what_concerns_the_lab_is_kept() -> None:
 
 
 def test_nothing_is_wrong_with_a_lab_that_is_well() -> None:
-    assert troubles.in_picture(reports.picture()) == []
+    assert findings.in_picture(reports.picture()) == []
 
 
 def changed(name: str, **values: Any) -> Callable[[dict[str, Any]], None]:
@@ -88,7 +89,7 @@ def of_network(**values: Any) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "spot", "told"),
+    ("spoil", "place", "told"),
     [
         (changed("nmb-demo", up=False), "link nmb-demo", "nmb-demo is down"),
         (changed("nmb-demo", carrier=False), "link nmb-demo", "nmb-demo has no carrier"),
@@ -98,7 +99,7 @@ def of_network(**values: Any) -> Callable[[dict[str, Any]], None]:
         (gone("nmn-demo"), "link nmn-demo", "nmn-demo is not there"),
         (gone("baremetal"), "bridge baremetal", "baremetal is not there"),
         (changed("baremetal", carrier=False), "bridge baremetal", "baremetal has no carrier"),
-        (changed("baremetal", kind="dummy"), "bridge baremetal", "baremetal is no bridge but dummy"),
+        (changed("baremetal", kind="dummy"), "bridge baremetal", "baremetal must be a bridge, is dummy"),
         (gone("nm-demo"), "network nometal-demo", "libvirt network nometal-demo has lost its bridge nm-demo"),
         (of_network(state="inactive"), "network nometal-demo", "libvirt network nometal-demo is not active"),
         (
@@ -119,31 +120,40 @@ def of_network(**values: Any) -> Callable[[dict[str, Any]], None]:
         (of_vm("worker-0", state="crashed", nics=[]), "vm worker-0", "worker-0 is crashed"),
     ],
 )
-def test_what_is_wrong_is_told_where_it_is(spoil: Callable[[dict[str, Any]], None], spot: str, told: str) -> None:
+def test_what_is_wrong_is_told_where_it_is(spoil: Callable[[dict[str, Any]], None], place: str, told: str) -> None:
     picture = reports.picture()
     spoil(picture)
-    assert [(each.spot, str(each)) for each in troubles.in_picture(picture)] == [(spot, told)]
+    assert [(each.place, str(each)) for each in findings.in_picture(picture)] == [(place, told)]
 
 
 def test_an_end_that_is_down_does_not_blame_the_other() -> None:
     picture = reports.picture()
     picture["links"]["nmb-demo"].update(up=False, carrier=False)
     picture["links"]["nmn-demo"].update(carrier=False)
-    assert [str(each) for each in troubles.in_picture(picture)] == ["nmb-demo is down"]
+    assert [str(each) for each in findings.in_picture(picture)] == ["nmb-demo is down"]
 
 
 def test_a_vm_that_is_off_needs_no_tap_and_the_bootstrap_vm_may_be_gone() -> None:
     picture = reports.picture()
     picture["vms"]["worker-0"].update(state="off", nics=[reports.nic(4, tap=None)])
     picture["vms"]["bootstrap"].update(state="missing", nics=[])
-    assert troubles.in_picture(picture) == []
+    assert findings.in_picture(picture) == []
+
+
+def test_what_is_wrong_with_one_vm_does_not_depend_on_others() -> None:
+    picture = reports.picture()
+    del picture["links"]["vnet1"]
+    picture["vms"]["worker-0"].update(state="off", nics=[reports.nic(4, tap=None)])
+    assert [str(each) for each in findings.in_picture(picture)] == ["control-plane-0: tap vnet1 is missing"]
 
 
 def test_a_bmc_to_which_nobody_listens() -> None:
     picture = reports.picture()
     silent = {"address": "fd00::1", "port": 8000, "protocol": "tcp", "listening": False, "by": []}
     picture["bmc"] += [silent, {**silent, "port": 8001, "listening": None}]
-    assert [str(each) for each in troubles.in_picture(picture)] == ["BMC service: nobody listens on [fd00::1]:8000/tcp"]
+    assert [str(each) for each in findings.in_picture(picture)] == [
+        "BMC service: nothing listens on [fd00::1]:8000/tcp"
+    ]
 
 
 def test_failed_checks_have_their_place_in_the_picture() -> None:
@@ -153,7 +163,7 @@ def test_failed_checks_have_their_place_in_the_picture() -> None:
     reports.fail(report, "way out", "bootstrap")
     reports.fail(report, "names", "bootstrap", "worker-0")
     reports.fail(report, "BMC login", "worker-0", "control-plane-0")
-    assert troubles.in_checks(report["picture"], report["checks"]) == {
+    assert findings.in_checks(report["picture"], report["checks"]) == {
         "bridge baremetal": ["installer's bridge"],
         "host": ["names on the host"],
         "uplink": ["way out"],

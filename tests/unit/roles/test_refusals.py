@@ -36,6 +36,7 @@ NOT_ASKED = {
     "install_bundle": "only looks",
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",
+    "rehearsal_page": "shows what its own stage has found",
     "router_advertisements": "refuses nothing",
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.

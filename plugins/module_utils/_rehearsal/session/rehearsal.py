@@ -31,7 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import page, picture
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import bootstrap_vm, host_view
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import session as stage
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.line import stages_of
@@ -126,7 +126,7 @@ def rehearse(
         "consoles": seen.consoles,
         "picture": seen.picture,
     }
-    report["page"] = _page_of(lab.name)
+    report["report"] = _report_of(lab.name)
     keep(report)
     return report
 
@@ -182,8 +182,8 @@ class Seen:
 
     def _of_silence(self, check: Check) -> Check:
         """How far it came, and whether the host was too busy, is what people ask next."""
-        report = _page_of(self._lab.name)
-        advice = f"{check.advice} The report: {report}" if report else check.advice
+        report = _report_of(self._lab.name)
+        advice = f"{check.advice} The report: {_page_of(report)}" if report else check.advice
         seen = f"{check.seen}; {self._scene.consoles.last_words(check.who)}"
         return replace(check, seen=seen, advice=advice.strip())
 
@@ -204,21 +204,25 @@ def _nothing(lab: Lab, began: str, event_log: EventLog) -> dict[str, Any]:
         "consoles": {},
         "picture": {},
         "in_use": [],
-        "page": "",
+        "report": "",
     }
 
 
-def _page_of(lab: str) -> str:
+def _report_of(lab: str) -> str:
     """Where the lab is registered; its teardown takes that away."""
     directory = LABS / lab
-    return str(directory / "rehearsal.html") if directory.is_dir() else ""
+    return str(directory / "rehearsal.json") if directory.is_dir() else ""
+
+
+def _page_of(report: str) -> Path:
+    """The controller makes it of the report, once that is there."""
+    return Path(report).with_suffix(".html")
 
 
 def keep(report: dict[str, Any]) -> None:
-    if report["page"]:
-        place = Path(report["page"])
-        files.write_whole(place.with_suffix(".json"), json.dumps(report, indent=2) + "\n", 0o644)
-        files.write_whole(place, page.page(report), 0o644)
+    if report["report"]:
+        files.remove(_page_of(report["report"]))  # that of an older report
+        files.write_whole(Path(report["report"]), json.dumps(report, indent=2) + "\n", 0o644)
 
 
 def refuse_others(lab: Lab, places: stage.Places, connection: Any) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,10 @@ UPLINK, BMC = "uplink", "bmc"
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Finding:
     """`thing` and `text` make a sentence; where the thing has its name already, the text will do."""
 
-    spot: str
+    place: str
     thing: str
     text: str
 
@@ -30,50 +30,52 @@ class Trouble:
         return f"{self.thing} {self.text}"
 
 
-def spot(kind: str, name: str) -> str:
-    return f"{kind} {name}"
-
-
-def in_picture(picture: Mapping[str, Any]) -> list[Trouble]:
+def in_picture(picture: Mapping[str, Any]) -> list[Finding]:
     """By what the picture itself shows."""
-    return [
-        *_networks(picture),
-        *_bridges(picture),
-        *(trouble for pair in picture["veth_pairs"] for trouble in _veth_pair(picture, pair)),
-        *_bmc(picture["bmc"]),
-        *(trouble for who, vm in picture["vms"].items() for trouble in _vm(picture, who, vm)),
+    links, networks = picture["links"], picture["networks"]
+    of_networks = {network["bridge"] for network in networks}
+    ends = [(*pair["ends"], pair["mtu"]) for pair in picture["veth_pairs"]]
+    found: list[tuple[str, str, Iterable[str]]] = [
+        *((f"network {each['name']}", f"libvirt network {each['name']}", _network(each, links)) for each in networks),
+        # Networks tell themselves what is wrong with their bridges, and are well without a port.
+        *((f"bridge {name}", name, _bridge(links.get(name))) for name in picture["bridges"] if name not in of_networks),
+        *(
+            (f"link {end['name']}", end["name"], _veth(end, far["name"], mtu, links))
+            for one, other, mtu in ends
+            for end, far in ((one, other), (other, one))
+        ),
+        (BMC, "BMC service:", _bmc(picture["bmc"])),
     ]
+    for who, vm in picture["vms"].items():
+        name, running = "bootstrap VM" if who == BOOTSTRAP else who, vm["state"] == "running"
+        nics = [text for nic in vm["nics"] if running for text in of_nic(nic, picture)]
+        found += [(f"vm {who}", name, _vm(who, vm["state"])), (f"nic {who}", f"{name}:", nics)]
+    return [Finding(place, thing, text) for place, thing, texts in found for text in texts]
 
 
 def in_checks(picture: Mapping[str, Any], checks: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """By spot, the names of failed checks; those of BMCs with the nodes that they concern."""
+    """By place, the names of failed checks; those of BMCs with the nodes that they concern."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for check in checks:
         if check["state"] == FAILED:
-            found[_spot_of(picture, check)][check["check"]].append(check["who"])
+            found[_place_of(picture, check)][check["check"]].append(check["who"])
     return {
         place: [f"{name}: {listed(nodes, MOST_NAMED)}" if place == BMC else name for name, nodes in names.items()]
         for place, names in found.items()
     }
 
 
-def _spot_of(picture: Mapping[str, Any], check: Mapping[str, Any]) -> str:
+def _place_of(picture: Mapping[str, Any], check: Mapping[str, Any]) -> str:
     name, who = check["check"], check["who"]
     if who == HOST:
         on_bridge = name == "installer's bridge" and picture["bridges"]
-        return spot("bridge", picture["bridges"][0]) if on_bridge else HOST
+        return f"bridge {picture['bridges'][0]}" if on_bridge else HOST
     if who == BOOTSTRAP and name == "way out":
         return UPLINK
-    return BMC if name in BMC_CHECKS else spot("vm", who)
+    return BMC if name in BMC_CHECKS else f"vm {who}"
 
 
-def _networks(picture: Mapping[str, Any]) -> Iterator[Trouble]:
-    for network in picture["networks"]:
-        for text in _of_network(network, picture["links"]):
-            yield Trouble(spot("network", network["name"]), f"libvirt network {network['name']}", text)
-
-
-def _of_network(network: Mapping[str, Any], links: Mapping[str, Any]) -> Iterator[str]:
+def _network(network: Mapping[str, Any], links: Mapping[str, Any]) -> Iterator[str]:
     bridge, link = network["bridge"], links.get(network["bridge"])
     if network["state"] != "active":
         yield {"missing": "is not there", "inactive": "is not active"}[network["state"]]
@@ -87,33 +89,18 @@ def _of_network(network: Mapping[str, Any], links: Mapping[str, Any]) -> Iterato
         yield "has no dnsmasq: no DHCP, no DNS"
 
 
-def _bridges(picture: Mapping[str, Any]) -> Iterator[Trouble]:
-    of_networks = {network["bridge"] for network in picture["networks"]}
-    for bridge in picture["bridges"]:
-        # Networks tell themselves what is wrong with their bridges, and are well without a port.
-        for text in [] if bridge in of_networks else _of_bridge(picture["links"].get(bridge)):
-            yield Trouble(spot("bridge", bridge), bridge, text)
-
-
-def _of_bridge(link: Mapping[str, Any] | None) -> Iterator[str]:
+def _bridge(link: Mapping[str, Any] | None) -> Iterator[str]:
     if link is None:
         yield "is not there"
     elif link["kind"] != "bridge":
-        yield f"is no bridge but {link['kind']}"
+        yield f"must be a bridge, is {link['kind']}"
     elif not link["up"]:
         yield "is down"
     elif not link["carrier"]:
         yield "has no carrier"
 
 
-def _veth_pair(picture: Mapping[str, Any], pair: Mapping[str, Any]) -> Iterator[Trouble]:
-    names = [end["name"] for end in pair["ends"]]
-    for end, far in zip(pair["ends"], reversed(names)):
-        for text in _of_end(end, far, pair["mtu"], picture["links"]):
-            yield Trouble(spot("link", end["name"]), end["name"], text)
-
-
-def _of_end(end: Mapping[str, Any], far: str, mtu: int | None, links: Mapping[str, Any]) -> Iterator[str]:
+def _veth(end: Mapping[str, Any], far: str, mtu: int | None, links: Mapping[str, Any]) -> Iterator[str]:
     link, other = links.get(end["name"]), links.get(far)
     if link is None:
         yield "is not there"
@@ -130,10 +117,10 @@ def _of_end(end: Mapping[str, Any], far: str, mtu: int | None, links: Mapping[st
         yield f"has MTU {link['mtu']}, not {mtu}"
 
 
-def _bmc(endpoints: Sequence[Mapping[str, Any]]) -> Iterator[Trouble]:
+def _bmc(endpoints: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     silent = [place_of(endpoint) for endpoint in endpoints if endpoint["listening"] is False]
     if silent:
-        yield Trouble(BMC, "BMC service:", f"nobody listens on {listed(silent, MOST_NAMED)}")
+        yield f"nothing listens on {listed(silent, MOST_NAMED)}"
 
 
 def place_of(endpoint: Mapping[str, Any]) -> str:
@@ -141,15 +128,11 @@ def place_of(endpoint: Mapping[str, Any]) -> str:
     return f"{address}:{endpoint['port']}/{endpoint['protocol']}"
 
 
-def _vm(picture: Mapping[str, Any], who: str, vm: Mapping[str, Any]) -> Iterator[Trouble]:
-    name = "bootstrap VM" if who == BOOTSTRAP else who
-    if vm["state"] == "missing" and who != BOOTSTRAP:  # which is gone when its work is done
-        yield Trouble(spot("vm", who), name, "is not there: libvirt has no such VM")
-    elif vm["state"] in ("paused", "crashed"):
-        yield Trouble(spot("vm", who), name, f"is {vm['state']}")
-    for nic in vm["nics"] if vm["state"] == "running" else []:
-        for text in of_nic(nic, picture):
-            yield Trouble(spot("nic", who), f"{name}:", text)
+def _vm(who: str, state: str) -> Iterator[str]:
+    if state == "missing" and who != BOOTSTRAP:  # which is gone when its work is done
+        yield "is not there: libvirt has no such VM"
+    elif state in ("paused", "crashed"):
+        yield f"is {state}"
 
 
 def of_nic(nic: Mapping[str, Any], picture: Mapping[str, Any]) -> Iterator[str]:
