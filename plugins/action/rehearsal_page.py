@@ -43,5 +43,5 @@ class ActionModule(ActionBase):
         draft = shell.join_path(shell.tmpdir, "page.html")
         self._transfer_data(draft, text)
         self._fixup_perms2((shell.tmpdir, draft))
-        arguments = {"src": draft, "dest": place, "mode": "0600"}
+        arguments = {"src": draft, "dest": place, "mode": "0644"}  # as the report beside it
         return dict(self._execute_module("ansible.legacy.copy", arguments, task_vars=task_vars))

@@ -43,7 +43,7 @@ def test_it_is_written_once_beside_the_report_and_shows_nothing_of_it_in_ansible
     assert not page.exists()
     result = made(lab)
     assert result == {"changed": True, "page": str(page), "failed": False, "shown_diff": "", "warned": result["warned"]}
-    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert stat.S_IMODE(page.stat().st_mode) == 0o644
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
     assert "Loading &lt;kernel&gt; {{ no_such_variable }}" in text
