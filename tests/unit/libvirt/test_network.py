@@ -32,6 +32,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
     network_xml,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import port as network_port
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.dnsmasq import size_of, with_room
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort
@@ -642,11 +643,11 @@ def test_a_network_of_others_is_neither_read_nor_removed(connection: Any) -> Non
 
 
 def test_ports_are_noted_until_they_are_back(connection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_ports, "LINKS", tmp_path)
-    (tmp_path / "nm-demo/brif/vnet1").mkdir(parents=True)
+    links = {"vnet1": Link("vnet1", "tun", master="nm-demo"), "vnet9": Link("vnet9", "tun", master="virbr0")}
+    monkeypatch.setattr(network_ports, "read_links", lambda: links)
     note = network_ports.PortsNote("nometal-demo")
     note.take("nm-demo")
-    (tmp_path / "nm-demo/brif/vnet1").rename(tmp_path / "nm-demo/brif/vnet2")
+    links["vnet2"] = replace(links.pop("vnet1"), name="vnet2")
     note.take("nm-demo")
     assert note.read() == ("vnet1", "vnet2")
     left = NetworkPort(connection, "nometal-demo", "demo", None).read()

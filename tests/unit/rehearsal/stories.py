@@ -10,6 +10,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evid
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST, OK, Check, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Secrets, Surroundings, script
 from ansible_collections.nometal.ipi.plugins.modules.rehearsal import lab_from
@@ -100,12 +101,10 @@ def report(node: Any, medium: str) -> dict[str, Any]:
 
 def lab_evidence(lab: Lab) -> Evidence:
     """A host on which nothing is wrong."""
-    links: dict[str, dict[str, Any]] = {
-        name: {"flags": ["UP"], "mtu": 1500} for name in (lab.machine_network["bridge"], lab.bridge)
-    }
+    links = {name: Link(name, "bridge") for name in (lab.machine_network["bridge"], lab.bridge)}
     for pair in lab.veth_pairs:
         for end in (pair["a"], pair["b"]):
-            links[end["name"]] = {"flags": ["UP"], "mtu": 1500, "master": end["bridge"]}
+            links[end["name"]] = Link(end["name"], "veth", master=end["bridge"])
     return Evidence(
         links=links,
         networks={lab.machine_network["name"]: True},

@@ -57,8 +57,8 @@ def read(connection: Any, scene: Scene) -> dict[str, Any]:
     networks = [_network(connection, wanted, unread) for wanted in scene.networks]
     bridge_of = {network["name"]: network["bridge"] for network in networks}
     vms = {who: _vm(connection, name, bridge_of, unread) for who, name in scene.vms.items()}
-    links = unread.guard("links", kernel.read_links, {})
-    uplinks = unread.guard("default routes", kernel.read_uplinks, [])
+    links = unread.guard("links", kernel.shown_links, {})
+    uplinks = unread.guard("default routes", kernel.shown_uplinks, [])
     named = {*bridge_of.values(), *scene.bridges, *_ends(scene), *_taps(vms), *(each["device"] for each in uplinks)}
     return {
         "host": os.uname().nodename,

@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection im
     lists_interfaces,
     missing_bindings,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +56,6 @@ HOOK_STEPS = {"install": network_hook.install, "remove": network_hook.uninstall}
 PATIENCE = 30.0
 TOPIC = "libvirt_service"
 SHIPPED = "default"
-LINKS = Path("/sys/class/net")
 
 
 @dataclass(frozen=True)
@@ -269,4 +269,4 @@ def _things_of_others() -> dict[str, list[str]]:
 def _is_of_others(network: Any) -> bool:
     if network.name() != SHIPPED:
         return True
-    return bool(network.isActive()) and any(LINKS.glob(f"{network.bridgeName()}/brif/*"))
+    return bool(network.isActive()) and bool(ports_of(network.bridgeName(), read_links()))
