@@ -9,6 +9,7 @@ import signal
 import socket
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
 SOCKET = Path("/run/libvirt/libvirt-sock")
 SYSTEMD_SOCKETS = {
@@ -208,12 +208,11 @@ def _unit_properties(units: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 class HostLibvirt(Resource[LibvirtService, "Systemd | Daemons"]):
+    alone = partial(one_at_a_time, "libvirt_service")
+
     @property
     def is_wanted(self) -> bool:
         return self.params["state"] == "started"
-
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("libvirt_service", check_mode=self.check_mode)
 
     def desired(self) -> LibvirtService:
         # Where systemd is in charge, and not merely installed, it keeps this directory.

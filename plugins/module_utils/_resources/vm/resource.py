@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
@@ -37,13 +38,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state im
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
 
 
 class LabVms(Resource["Fleet | None", VmPort]):
+    alone = partial(one_at_a_time, "bmh_vm")
+
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         super().__init__(params, check_mode=check_mode)
         self._declared = problems_of_owner(params["owner"])
@@ -52,9 +54,6 @@ class LabVms(Resource["Fleet | None", VmPort]):
         self._former: list[str] = []
         self._pending: dict[str, list[str]] = {}
         self._kept: list[str] = []
-
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("bmh_vm", check_mode=self.check_mode)
 
     def desired(self) -> Fleet:
         self._request = request_from(self.params)
