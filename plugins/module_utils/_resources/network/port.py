@@ -92,8 +92,8 @@ class NetworkPort:
             "forget ports of": self._note.forget,
             "autostart": lambda: self._network().setAutostart(1),
             "disable autostart of": lambda: self._network().setAutostart(0),
-            "forget": lambda: leases.forget(self._network().bridgeName(), step.target.split(", ")),
-            "release": lambda: self._release(step.target.split(", ")),
+            "forget": lambda: leases.forget(self._network().bridgeName(), step.target),
+            "release": lambda: self._release(step.target),
             "undefine": self._undefine,
         }[step.verb]()
 
@@ -242,7 +242,7 @@ class NetworkPort:
                 place = xml.position_of(live, item)
                 network.update(command, section, place, xml.item_xml(item), libvirt.VIR_NETWORK_UPDATE_AFFECT_LIVE)
 
-    def _release(self, ips: list[str]) -> None:
+    def _release(self, ips: tuple[str, ...]) -> None:
         network = self._network()
         there = leases.leases_of(network)
         leases.release(network, [item for item in leases.stale(there, self._wanted().reservations) if item.ip in ips])
