@@ -97,7 +97,7 @@ def _missing(wanted: Iterable[str], bridge: Link) -> tuple[str, ...]:
 
 def _not_forwarding(network: Definition) -> tuple[str, ...]:
     """What libvirt switches on when it starts the network, for the same modes and families."""
-    if network.forward.partition(",")[0] not in WAYS_OUT:
+    if network.forward not in WAYS_OUT:
         return ()
     versions = {ipaddress.ip_interface(address).version for address in network.addresses}
     switches = [switch.format(network.bridge) for version in sorted(versions) for switch in FORWARDING[version]]

@@ -20,7 +20,7 @@ MOST_VMS = 24
 """Above that, VMs that are well share a box."""
 MOST_ENDPOINTS = 4
 MOST_CHECKS_NAMED = 4
-FORWARD = {"nat": "NAT", "nat, but not of IPv6": "NAT, IPv4 only", "route": "routed", "open": "open"}
+FORWARD = {"nat": "NAT", "route": "routed", "open": "open"}
 BAD, OFF, UP, NONE = "bad", "off", "up", ""
 
 Network = Optional[Mapping[str, Any]]
@@ -78,6 +78,8 @@ class Subject:
     def forward(self) -> str:
         if self.machine is None or self.machine["state"] != "active":
             return ""
+        if self.machine["routes_ipv6"]:
+            return "NAT, IPv4 only"
         return FORWARD.get(line_of(self.machine["forward"]), "")
 
     def _network(self, role: str) -> Network:

@@ -94,6 +94,7 @@ def _network(connection: Any, wanted: Mapping[str, Any], unread: Unread) -> dict
         "state": MISSING,
         "bridge": wanted["bridge"],
         "forward": wanted.get("forward"),
+        "routes_ipv6": False,
         "mtu": wanted.get("mtu"),
         "addresses": [f"{each['gateway']}/{each['prefix']}" for each in wanted["addresses"] if each["gateway"]],
         "missing_addresses": [],
@@ -109,7 +110,12 @@ def _seen_of_network(connection: Any, name: str) -> dict[str, Any]:
         return {}
     text = network.XMLDesc()
     definition = definition_of(text)
-    seen = {"state": INACTIVE, "bridge": definition.bridge, "forward": definition.forward}
+    seen = {
+        "state": INACTIVE,
+        "bridge": definition.bridge,
+        "forward": definition.forward,
+        "routes_ipv6": definition.routes_ipv6,
+    }
     if not network.isActive():
         return seen
     health = health_of(name, text)

@@ -101,4 +101,6 @@ def _changes(running: Definition | None, wanted: Definition | None, names: Itera
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return (", ".join(value) if isinstance(value, tuple) else str(value or "")) or "none"
