@@ -56,7 +56,7 @@ def seen_by_bootstrap(lab: Lab, told: dict[str, Any]) -> dict[str, Any]:
     return {
         "network": [{"link": "eth0", "mac": told["mac"], "servers4": gateways4, "servers6": servers6}],
         "addresses": [start for start, _end in lab.bootstrap_places()],
-        "routes": [f"default via {gateway}" for gateway in lab.gateways] + lab.bootstrap_routes(),
+        "routes": [["default", gateway] for gateway in lab.gateways] + lab.bootstrap_routes(),
         "names": answers(lab, told["names"]),
         "reverse": [[address, lab.gateways[0], [lab.reverse_names()[address]], ""] for address in told["reverse"]],
         "clocks": [[server, 1000.5] for server in told["ntp"]],

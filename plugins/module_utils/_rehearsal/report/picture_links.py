@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's links and default routes, as `ip` tells them."""
+"""The host's links and default routes, as the picture shows them."""
 
 from __future__ import annotations
 
