@@ -25,7 +25,7 @@ author:
 extends_documentation_fragment:
   - nometal.ipi.reconciled
 requirements:
-  - pyroute2 for the managed host's Python, as role nometal.ipi.host_prep installs it; to remove, C(ip) is enough
+  - pyroute2 for the managed host's Python, as role nometal.ipi.host_prep installs it; not needed to remove a pair
 options:
   name:
     description:

@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.session import Places
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Starts = Mapping[tuple[str, str], Start | None]
-
-DETAILS = ("info_data", "info_slave_data")
-"""Of links: timers and settings of bridges and their ports. They are the bulk of it, and nothing judges by them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def written(recording: Recording) -> dict[str, Any]:
         "host_checks": [asdict(check) for check in recording.host_checks],
         "evidence": {
             **vars(found),
-            "links": _without_details(found.links),
+            "links": {name: asdict(link) for name, link in found.links.items()},
             "bmc_doors": [asdict(door) for door in found.bmc_doors],
             "records": sorted(found.records),
             "rules": [asdict(rule) for rule in found.rules],
@@ -78,6 +76,7 @@ def read(text: str) -> Recording:
         evidence=Evidence(
             **{
                 **found,
+                "links": {name: Link(**link) for name, link in found["links"].items()},
                 "bmc_doors": [Door(**door) for door in found["bmc_doors"]],
                 "leases": [(address, mac) for address, mac in found["leases"]],
                 "records": set(found["records"]),
@@ -87,12 +86,6 @@ def read(text: str) -> Recording:
         ),
         can_secure_boot=kept["can_secure_boot"],
     )
-
-
-def _without_details(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {key: _without_details(below) for key, below in value.items() if key not in DETAILS}
 
 
 def _starts_written(starts: Starts) -> dict[str, Any]:

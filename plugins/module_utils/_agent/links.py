@@ -64,10 +64,10 @@ def neighbours(link: str) -> dict[str, str]:
     return {entry["dst"]: entry["lladdr"] for entry in found if "lladdr" in entry}
 
 
-def routes() -> list[str]:
-    """Each as `destination via gateway`."""
+def routes() -> list[list[str]]:
+    """Destination and gateway of each."""
     found = shown("route") + shown("-6", "route")
-    return [f"{route['dst']} via {route['gateway']}" for route in found if "gateway" in route]
+    return [[route["dst"], route["gateway"]] for route in found if "gateway" in route]
 
 
 def link_local(link: str) -> bool:

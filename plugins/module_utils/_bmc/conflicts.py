@@ -13,6 +13,7 @@ import ssl
 import stat
 import subprocess
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, se
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, Port
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_addresses
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import measure_ports
 
 try:
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
 
 GROUP = "libvirt"
-IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 
 
 def of_host(lab: Lab, served: Iterable[Port], *, check_mode: bool) -> Iterator[str]:
@@ -180,17 +181,11 @@ def _key_of(lab: Lab, port: Port) -> str:
 
 def _is_here(address: str) -> bool:
     if ":" in address:  # nobody can bind to one while its link is down, and it is there all the same
-        return socket.inet_pton(socket.AF_INET6, address).hex() in _ipv6_addresses()
+        return ip_address(address) in {found.interface.ip for found in read_addresses()}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
         probe.bind((address, 0))
         return True
     return False
-
-
-def _ipv6_addresses() -> list[str]:
-    with suppress(FileNotFoundError):
-        return [line.split()[0] for line in IPV6_ADDRESSES.read_text(encoding="ascii").splitlines()]
-    return []
 
 
 def _about_ports(lab: Lab, wanted: Sequence[Port]) -> Iterator[str]:

@@ -70,14 +70,13 @@ def completed(logins: Mapping[str, Login], wanted: Mapping[str, str]) -> dict[st
 
 
 def differences(current: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """Whose credentials are made, mended and removed."""
+    """Whose credentials are made, changed and removed."""
     kinds = {
         "new": [name for name in wanted if name not in current],
         "other username": [name for name in wanted if current.get(name, wanted[name]) != wanted[name]],
         "removed": [name for name in current if name not in wanted],
     }
-    told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-    return f" ({told})" if current else ""
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names and current)
 
 
 def new_password() -> str:

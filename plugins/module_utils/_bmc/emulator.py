@@ -77,9 +77,9 @@ def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
     for path, access in current.access.items():
         if wanted.access.get(path, access) != access:
             yield Step("protect", path)
-    whose = credentials.differences(current.usernames, wanted.usernames)
+    if current.usernames != wanted.usernames:
+        yield Step("write", CREDENTIALS, credentials.differences(current.usernames, wanted.usernames))
     changed = {
-        f"{CREDENTIALS}{whose}": current.usernames != wanted.usernames,
         "CA": wanted.ca and not current.ca,
         "certificate": wanted.certificate is not None and current.certificate != wanted.certificate,
         "configuration": current.config != wanted.config,
@@ -199,7 +199,7 @@ class EmulatorPort:
                 "CA": self._write_ca,
                 "certificate": self._write_certificate,
                 "configuration": self._write_config,
-            }[step.target.split(" (")[0]]()
+            }[step.target]()
         else:
             {
                 "install service": self._service.install,

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import config, credentials, readiness
@@ -17,18 +18,16 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import se
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
-from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import CLOCK
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
-    from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 
 
 def _undeclared(connection: Any, lab: Lab, former_config: str) -> dict[str, Node | None]:
@@ -59,14 +58,23 @@ def _node(lab: Lab, name: str, uuid: str, port: int | None) -> Node | None:
 
 
 class BmcService(Resource["Emulator | None", EmulatorPort]):
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("redfish_emulator", check_mode=self.check_mode)
+    alone = partial(one_at_a_time, "redfish_emulator")
 
-    def desired(self) -> Emulator | None:
+    def reconcile(self) -> dict[str, Any]:
         self._declared, self._wrong = lab_from(self.params)
         if self._wrong and not self.is_wanted:
             raise OperatorError("\n".join(self._wrong))
-        self._others = {} if self._wrong or not self.is_wanted else _undeclared_in(self._declared)
+        with connect_if_there(self._declared.libvirt_uri, self._note_missing) as self._connection:
+            return super().reconcile()
+
+    def _note_missing(self, why: NotThereYetError) -> None:
+        """A lab that was stopped half-way may have no libvirt yet, and then no pool either."""
+        self._missing = why
+
+    def desired(self) -> Emulator | None:
+        asks = self._connection and self.is_wanted and not self._wrong
+        former = config.text_in(self._declared.config) if asks else ""
+        self._others = _undeclared(self._connection, self._declared, former) if asks else {}
         self._lab = replace(self._declared, nodes=(*self._declared.nodes, *filter(None, self._others.values())))
         self._kept: list[str] = []
         return desired(self._lab) if self.is_wanted else None
@@ -74,9 +82,9 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
     @contextmanager
     def open(self) -> Iterator[EmulatorPort]:
         # What is wrong is told together with all else that is in the way, and where libvirt is missing too.
-        needs_libvirt = self.is_wanted and not self._wrong
-        with connect(self._lab.libvirt_uri) if needs_libvirt else _connection_if_any(self._lab) as connection:
-            yield EmulatorPort(self._lab, connection, wanted=self.is_wanted)
+        if self._connection is None and self.is_wanted and not self._wrong:
+            raise self._missing
+        yield EmulatorPort(self._lab, self._connection, wanted=self.is_wanted)
 
     def conflicts(self) -> list[str]:
         if self.is_wanted:
@@ -89,7 +97,7 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
 
     def finish(self, steps: Sequence[Step]) -> None:
         if self.is_wanted:
-            _wait(self._lab, [str(step) for step in steps])
+            _wait(self._lab, steps)
 
     def result(self) -> dict[str, Any]:
         return _told(self._declared, self._others) if self.is_wanted else {"kept": self._kept}
@@ -98,25 +106,9 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
         return removal.warnings(self._kept)
 
 
-def _undeclared_in(lab: Lab) -> dict[str, Node | None]:
-    with _connection_if_any(lab) as connection:
-        return _undeclared(connection, lab, config.text_in(lab.config)) if connection else {}
-
-
-@contextmanager
-def _connection_if_any(lab: Lab) -> Iterator[Any]:
-    """A lab that was stopped half-way may have no libvirt yet, and then no pool either."""
-    with ExitStack() as stack:
-        try:
-            connection = stack.enter_context(connect(lab.libvirt_uri))
-        except NotThereYetError:
-            connection = None
-        yield connection
-
-
-def _wait(lab: Lab, steps: Sequence[str]) -> None:
-    service_runs_on = not {"start service", "restart service"} & set(steps)
-    if service_runs_on and "write configuration" in steps:
+def _wait(lab: Lab, steps: Sequence[Step]) -> None:
+    service_runs_on = not {Step("start", "service"), Step("restart", "service")} & {*steps}
+    if service_runs_on and Step("write", "configuration") in steps:
         CLOCK.sleep(readiness.RELOAD_SECONDS)
     logins = credentials.read(lab.credentials)
     readiness.ensure_it_answers(lab, logins, service_of(lab), each=bool(steps))

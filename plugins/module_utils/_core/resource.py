@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Generic, TypeVar, cast
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, refuse_all
 
@@ -28,14 +28,22 @@ class Step:
     """One change, in the words of the system that carries it out: define, start, undefine."""
 
     verb: str
-    target: str
+    target: Any
+    """A name, names, or what shows itself as text."""
+    remark: str = ""
+    """What was wrong, or where something goes."""
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.target}"
+        target = ", ".join(self.target) if isinstance(self.target, tuple) else self.target
+        return f"{self.verb} {target} ({self.remark})" if self.remark else f"{self.verb} {target}"
 
 
 State = TypeVar("State")
 PortOf = TypeVar("PortOf", bound="Port")
+
+
+def _beside_others(*, check_mode: bool) -> AbstractContextManager[None]:  # noqa: ARG001 - as of a lock
+    return nullcontext()
 
 
 class Resource(Generic[State, PortOf]):
@@ -45,6 +53,8 @@ class Resource(Generic[State, PortOf]):
     """
 
     port: PortOf
+    alone: ClassVar[Callable[..., AbstractContextManager[None]]] = _beside_others
+    """Where no other call of the module may run meanwhile, `one_at_a_time` of its name."""
 
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         self.params = params
@@ -54,16 +64,12 @@ class Resource(Generic[State, PortOf]):
     def run(cls, params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         """What `run_module` is given."""
         resource = cls(params, check_mode=check_mode)
-        with resource.alone():
+        with cls.alone(check_mode=check_mode):
             return resource.reconcile()
 
     @property
     def is_wanted(self) -> bool:
         return self.params["state"] == "present"
-
-    def alone(self) -> AbstractContextManager[None]:
-        """No other call of the module runs meanwhile, where that matters."""
-        return nullcontext()
 
     def desired(self) -> State:
         """Read from the arguments; what is wrong with them on any host is refused."""

@@ -59,6 +59,8 @@ class Definition:
     domain: str | None
     addresses: tuple[str, ...]
     """The host's own, with the prefix: 192.168.126.1/24."""
+    routes_ipv6: bool = False
+    """With `nat`, of IPv4 alone: IPv6 is routed then, and what comes from outside is let in."""
     forwarders: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     """Lines for dnsmasq, for options that libvirt does not have."""

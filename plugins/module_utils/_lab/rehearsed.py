@@ -112,10 +112,10 @@ class Lab:
             return [(address, address) for address in self.bootstrap["ips"]]
         return [(pool["start"], pool["end"]) for pool in self._bootstrap_pools()]
 
-    def bootstrap_routes(self) -> list[str]:
-        """Classless static routes of its pool."""
+    def bootstrap_routes(self) -> list[list[str]]:
+        """Destination and gateway of the classless static routes of its pool."""
         pools = self._bootstrap_pools() if self.bootstrap["mode"] == BootstrapAddress.POOL else ()
-        return [f"{route['to']} via {route['via']}" for pool in pools for route in pool["static_routes"]]
+        return [[route["to"], route["via"]] for pool in pools for route in pool["static_routes"]]
 
     def _bootstrap_pools(self) -> Iterator[Mapping[str, Any]]:
         return (pool for pool in self.machine_network["dhcp"]["pools"] if is_bootstrap_prefix(pool["mac_prefix"]))

@@ -21,7 +21,6 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
-    NotThereYetError,
     OperatorError,
     refusals_of,
 )
@@ -30,10 +29,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity, owner_of_pool
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import POOL_KINDS
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, links, volume_marks
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.media_files import is_medium
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import PoolDirectory
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
 
 PROGRAMS = ("/usr/sbin/libvirtd", "/usr/sbin/virtqemud", "/usr/sbin/virtnetworkd", "/usr/sbin/virtstoraged")
@@ -43,7 +44,6 @@ DEFINITIONS = {
     "pool": Path("/etc/libvirt/storage"),
 }
 DNSMASQ = Path("/var/lib/libvirt/dnsmasq")
-LINKS = Path("/sys/class/net")
 PROCESSES = Path("/proc")
 DAMAGED = "damaged"
 """In place of a definition that cannot be read."""
@@ -219,12 +219,11 @@ def _leases(bridge: str) -> list[Path]:
 
 def _delete_bridge(name: str, mac: str) -> None:
     """As libvirt made it, by its address, and with nothing on it any more."""
-    link = LINKS / name
-    if not name or not (link / "bridge").is_dir() or any((link / "brif").iterdir()):
-        return
-    if (link / "address").read_text(encoding="ascii").strip() == mac.lower():
-        with suppress(NotThereYetError, OperatorError):  # without iproute2 it stays until the next boot
-            links.delete_by_ip(name)
+    links = read_links()
+    bridge = links.get(name)
+    if bridge and bridge.kind == "bridge" and bridge.mac == mac.lower() and not ports_of(name, links):
+        with suppress(OSError, OperatorError):  # somebody else has removed it
+            kernel.delete(name)
 
 
 def _runs(vm: str) -> bool:

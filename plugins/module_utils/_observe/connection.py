@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -21,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import No
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Callable
 
 ROLE_HINT = "role nometal.ipi.host_prep installs and starts it"
 
@@ -43,6 +44,19 @@ def connect(uri: str) -> Iterator[Any]:
         raise OperatorError(f"libvirt at {uri} refused: {error.get_error_message()}") from error
     finally:
         connection.close()
+
+
+@contextmanager
+def connect_if_there(uri: str, missing: Callable[[NotThereYetError], None] | None = None) -> Iterator[Any]:
+    """None where libvirt does not answer. `missing` is told why, and may refuse that."""
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(connect(uri))
+        except NotThereYetError as error:
+            if missing:
+                missing(error)
+            connection = None
+        yield connection
 
 
 def missing_bindings() -> list[str]:

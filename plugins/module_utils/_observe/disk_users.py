@@ -81,7 +81,7 @@ def volumes_in_use(connection: Any, pool: Any, owner: str | None, is_ours: Calla
 
 def _made_for_others(pool: str, files: list[Path], owner: str | None, used: Collection[str]) -> Iterator[str]:
     for path in files if owner is not None else ():
-        maker, _space, uuid = volume_marks.made_for(str(path)).partition(" ")
+        maker, uuid = volume_marks.made_by_whom(str(path))
         if path.name not in used and maker not in ("", owner):
             yield f"volume {path.name} of pool {pool} was made for a VM of lab {maker}, {uuid}"
 

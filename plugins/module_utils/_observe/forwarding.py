@@ -13,13 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable
 from xml.etree import ElementTree
 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import WAYS_OUT
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 
 SWITCHES = ("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding")
 # The other names that sysctl files may use for them.
@@ -28,7 +31,7 @@ SYNONYMS = {
     "net/ipv6/conf/all/forwarding": ("net/ipv6/conf/all/forwarding",),
 }
 # By the names that their makers give them.
-LINKS = {
+MAKERS = {
     "docker*": "Docker",
     "br-" + "[0-9a-f]" * 12: "Docker",
     "podman*": "Podman",
@@ -64,6 +67,7 @@ NAT_SHOWN = {
 @dataclass(frozen=True)
 class Host:
     root: Path = Path("/")
+    links: Callable[[], Mapping[str, Link]] = read_links
 
     def switched_off(self) -> dict[str, str]:
         return {switch: value for switch in SWITCHES if (value := self.value(switch)) == "0"}
@@ -93,9 +97,9 @@ class Host:
                     yield f"libvirt network {status.stem} is running"
 
     def _links(self) -> Iterator[str]:
-        for link in self.root.glob("sys/class/net/*"):
-            makers = [maker for name, maker in LINKS.items() if fnmatch.fnmatch(link.name, name)]
-            if "DEVTYPE=wireguard" in _text(link / "uevent"):
+        for link in self.links().values():
+            makers = [maker for name, maker in MAKERS.items() if fnmatch.fnmatch(link.name, name)]
+            if link.kind == "wireguard":
                 makers = ["WireGuard"]
             if makers:
                 yield f"there is {link.name}, as of {makers[0]}"

@@ -1,177 +1,153 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""The host's links, their addresses, and who is beyond them. Routes are in routes.py."""
+
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-from contextlib import contextmanager
+import ipaddress
+import socket
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-try:
-    from pyroute2 import IPRoute, NetlinkError
-except ImportError:
-    IPRoute = NetlinkError = None
-
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import USUAL_MTU
-from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import netlink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-UP = 1
-# Type and flags of the message. For "del", pyroute2 before 0.7 sets flags that kernels since 5.19 refuse.
-DELETE = (17, 5)  # RTM_DELLINK, NLM_F_REQUEST | NLM_F_ACK
-CAP_NET_ADMIN = 12
-SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+GET_LINKS, GET_ADDRESSES, GET_NEIGHBOURS = 18, 22, 30
+LINK = struct.Struct("=BxHiII")  # family, hardware, index, flags, changed flags
+MAC, NAME, MTU, LOWER, MASTER, DETAILS, ALIAS, EXTENSIONS, NAMESPACE = 1, 3, 4, 5, 10, 18, 20, 29, 37
+WITHOUT_STATISTICS = 8
+DETAILS_KIND, DETAILS_DATA = 1, 2
+FORWARD_DELAY = 1  # of a bridge
+TUN_TYPE, TAP = 3, b"\x02"
+UP, LOWER_UP = 0x1, 0x10000
+HARDWARE = {1: "ether", 772: "loopback"}
+
+ADDRESS = struct.Struct("=BBBBI")  # family, prefix length, flags, scope, index
+ADDRESS_OF_PEER, ADDRESS_LOCAL, ADDRESS_FLAGS = 1, 2, 8
+TENTATIVE = 0x40
+
+NEIGHBOUR = struct.Struct("=B3xiHBB")  # family, index, state, flags, type
+NEIGHBOUR_ADDRESS, NEIGHBOUR_MAC = 1, 2
+WITHOUT_ARP = 0x40
 
 
 @dataclass(frozen=True)
 class Link:
-    """A network interface as the kernel tells it, with names in place of its numbers."""
+    """A network interface as the kernel describes it, with names in place of its numbers."""
 
     name: str
     kind: str | None = None
+    """None: it is no virtual one. `tun` is also what VMs are plugged in by."""
     mtu: int = USUAL_MTU
     up: bool = True
+    carrier: bool = True
     master: str | None = None
+    """The bridge that it is on."""
     peer: str | None = None
+    """The other end of a veth in this network namespace, or what the link is on."""
+    mac: str = ""
     alias: str | None = None
     forward_delay: int | None = None
     answers: bool = False
-    """To IPv6 on it, or to ARP for the host's addresses elsewhere."""
+    """Of a bridge: to IPv6 on it, or to ARP for the host's addresses elsewhere."""
+    tap: bool = False
+    hardware: str = "ether"
 
 
-@contextmanager
-def netlink(doing: str) -> Iterator[Any]:
-    """Open netlink, and turn what the kernel refuses inside the block into words for the operator."""
-    if IPRoute is None:
-        raise NotThereYetError(
-            f"{sys.executable} has no pyroute2: role nometal.ipi.host_prep installs it; "
-            "if it did, set ansible_python_interpreter to the distribution's own Python, /usr/bin/python3."
-        )
-    try:
-        with IPRoute() as route:
-            yield route
-    except NetlinkError as error:
-        raise OperatorError(f"`{doing}` failed, the kernel says: {error.args[1]}.") from error
+@dataclass(frozen=True)
+class Address:
+    link: str
+    interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface
+    tentative: bool = False
+    """IPv6 looks for duplicates of it, and nobody can use it yet."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Who has answered the host."""
+
+    address: str
+    mac: str
+    link: str
 
 
 def read_links() -> dict[str, Link]:
-    with netlink("list links") as route:
-        messages = list(route.get_links())
-    names = {message["index"]: message.get_attr("IFLA_IFNAME") for message in messages}
-    return {name: _link(name, message, names) for message in messages for name in [names[message["index"]]]}
+    extensions = netlink.attribute(EXTENSIONS, netlink.NUMBER.pack(WITHOUT_STATISTICS))
+    found = {}
+    for body in netlink.dump(GET_LINKS, LINK.pack(0, 0, 0, 0, 0) + extensions):
+        _family, hardware, index, flags, _changed = LINK.unpack_from(body)
+        found[index] = (hardware, flags, netlink.attributes(body[LINK.size :]))
+    names = {index: netlink.text_in(seen[NAME]) for index, (_hardware, _flags, seen) in found.items()}
+    return {names[index]: _link(names[index], *seen, names) for index, seen in found.items()}
 
 
-def lacks_netlink() -> bool:
-    return IPRoute is None
+def read_addresses() -> list[Address]:
+    return list(map(_address, netlink.dump(GET_ADDRESSES, ADDRESS.pack(0, 0, 0, 0, 0))))
 
 
-def read_links_by_ip() -> dict[str, Link]:
-    """By iproute2, where pyroute2 is not there yet or not there any more."""
-    if not shutil.which("ip", path=SEARCH_PATH):
-        raise NotThereYetError("Neither pyroute2 nor the program ip is installed: links are not seen.")
-    found = json.loads(run(shutil.which("ip", path=SEARCH_PATH) or "ip", "-json", "-details", "link", "show") or "[]")
-    return {link["ifname"]: _link_by_ip(link) for link in found if "ifname" in link}
+def read_neighbours() -> list[Neighbour]:
+    return list(_neighbours())
 
 
-def delete_by_ip(name: str) -> None:
-    run(shutil.which("ip", path=SEARCH_PATH) or "ip", "link", "delete", "dev", name)
+def ports_of(bridge: str, links: Mapping[str, Link]) -> list[str]:
+    return sorted(link.name for link in links.values() if link.master == bridge)
 
 
-def may_change_links() -> bool:
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
-    return bool(int(capabilities, 16) >> CAP_NET_ADMIN & 1)
+def silencing_settings(bridge: str) -> list[Path]:
+    settings = (f"ipv6/conf/{bridge}/disable_ipv6", f"ipv4/conf/{bridge}/arp_ignore")
+    # The kernel may have been started without IPv6.
+    return [path for setting in settings for path in [Path("/proc/sys/net") / setting] if path.exists()]
 
 
-def add_bridge(route: Any, name: str) -> None:
-    route.link("add", ifname=name, kind="bridge", br_forward_delay=0)
-
-
-def add_veth(route: Any, name: str, peer: str) -> None:
-    route.link("add", ifname=name, kind="veth", peer=peer)
-
-
-def set_forward_delay(route: Any, name: str, delay: int) -> None:
-    set_link(route, name, kind="bridge", br_forward_delay=delay)
-
-
-def enslave(route: Any, name: str, bridge: str) -> None:
-    set_link(route, name, master=_index(route, bridge))
-
-
-def set_link(route: Any, name: str, **attributes: Any) -> None:
-    route.link("set", index=_index(route, name), **attributes)
-
-
-def delete(route: Any, name: str) -> None:
-    route.link(DELETE, index=_index(route, name))
-
-
-def silence(name: str) -> None:
-    for setting in _silencing_settings(name):
-        setting.write_text("1", encoding="ascii")
-
-
-def _link(name: str, message: Any, names: dict[int, str]) -> Link:
-    about = message.get_attr("IFLA_LINKINFO")
-    kind = about.get_attr("IFLA_INFO_KIND") if about else None
-    data = about.get_attr("IFLA_INFO_DATA") if kind == "bridge" else None
+def _link(name: str, hardware: int, flags: int, seen: dict[int, bytes], names: dict[int, str]) -> Link:
+    details = netlink.attributes(seen.get(DETAILS, b""))
+    kind = netlink.text_in(details.get(DETAILS_KIND)) or None
     # The number of a link in another network namespace is no number of ours.
-    elsewhere = message.get_attr("IFLA_LINK_NETNSID") is not None
+    peer = None if NAMESPACE in seen else names.get(netlink.number_in(seen.get(LOWER)))
     return Link(
         name=name,
         kind=kind,
-        mtu=message.get_attr("IFLA_MTU"),
-        up=bool(message["flags"] & UP),
-        master=names.get(message.get_attr("IFLA_MASTER")),
-        peer=None if elsewhere else names.get(message.get_attr("IFLA_LINK")),
-        alias=message.get_attr("IFLA_IFALIAS"),
-        forward_delay=data.get_attr("IFLA_BR_FORWARD_DELAY") if data else None,
-        answers=_answers(name),
+        mtu=netlink.number_in(seen.get(MTU)),
+        up=bool(flags & UP),
+        carrier=bool(flags & LOWER_UP),
+        master=names.get(netlink.number_in(seen.get(MASTER))),
+        peer=peer,
+        mac=netlink.mac_in(seen.get(MAC)),
+        alias=netlink.text_in(seen.get(ALIAS)) or None,
+        hardware=HARDWARE.get(hardware, "unknown"),
+        **_of_kind(kind, name, netlink.attributes(details.get(DETAILS_DATA, b""))),
     )
 
 
-def _ip(*words: str) -> str:
-    program = shutil.which("ip", path=SEARCH_PATH)
-    if not program:
-        raise NotThereYetError("Neither pyroute2 nor the program ip is installed: links are not seen.")
-    return run(program, *words)
+def _of_kind(kind: str | None, name: str, data: dict[int, bytes]) -> dict[str, Any]:
+    if kind == "bridge":
+        return {"forward_delay": netlink.number_in(data.get(FORWARD_DELAY)), "answers": _answers(name)}
+    return {"tap": data.get(TUN_TYPE) == TAP} if kind == "tun" else {}
 
 
-def _link_by_ip(link: dict[str, Any]) -> Link:
-    about = link.get("linkinfo", {})
-    return Link(
-        name=link["ifname"],
-        kind=about.get("info_kind"),
-        mtu=link["mtu"],
-        up="UP" in link["flags"],
-        master=link.get("master"),
-        peer=None if "link_netnsid" in link else link.get("link"),
-        alias=link.get("ifalias"),
-        forward_delay=about.get("info_data", {}).get("forward_delay") if about.get("info_kind") == "bridge" else None,
-        answers=_answers(link["ifname"]),
-    )
+def _answers(bridge: str) -> bool:
+    return any(setting.read_text(encoding="ascii").strip() == "0" for setting in silencing_settings(bridge))
 
 
-def _index(route: Any, name: str) -> int:
-    found = route.link_lookup(ifname=name)
-    if not found:
-        raise OperatorError(f"{name} has vanished while it was being changed: run this again.")
-    return found[0]
+def _address(body: bytes) -> Address:
+    _family, prefix, few_flags, _scope, index = ADDRESS.unpack_from(body)
+    seen = netlink.attributes(body[ADDRESS.size :])
+    flags = netlink.number_in(seen[ADDRESS_FLAGS]) if ADDRESS_FLAGS in seen else few_flags
+    own = seen.get(ADDRESS_LOCAL) or seen[ADDRESS_OF_PEER]
+    return Address(netlink.link_numbered(index), ipaddress.ip_interface((own, prefix)), bool(flags & TENTATIVE))
 
 
-def _answers(name: str) -> bool:
-    return any(setting.read_text(encoding="ascii").strip() == "0" for setting in _silencing_settings(name))
-
-
-def _silencing_settings(name: str) -> list[Path]:
-    settings = (f"ipv6/conf/{name}/disable_ipv6", f"ipv4/conf/{name}/arp_ignore")
-    # The kernel may have been started without IPv6.
-    return [path for setting in settings for path in [Path("/proc/sys/net") / setting] if path.exists()]
+def _neighbours() -> Iterator[Neighbour]:
+    for body in netlink.dump(GET_NEIGHBOURS, NEIGHBOUR.pack(0, 0, 0, 0, 0)):
+        family, index, state, _flags, _kind = NEIGHBOUR.unpack_from(body)
+        seen = netlink.attributes(body[NEIGHBOUR.size :])
+        # The kernel has a MAC address of those alone that have answered.
+        if family in (socket.AF_INET, socket.AF_INET6) and NEIGHBOUR_MAC in seen and not state & WITHOUT_ARP:
+            address, mac = (seen.get(key) for key in (NEIGHBOUR_ADDRESS, NEIGHBOUR_MAC))
+            yield Neighbour(netlink.address_in(address), netlink.mac_in(mac), netlink.link_numbered(index))

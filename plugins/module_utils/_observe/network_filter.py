@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Definition
 
-IPTABLES = {4: "iptables", 6: "ip6tables"}
+IPV6 = 6
+IPTABLES = {4: "iptables", IPV6: "ip6tables"}
 HIDDEN = "is incompatible, use 'nft' tool"  # of a table in which somebody has put what iptables cannot show
 NFT_TABLES = {4: "ip libvirt_network", 6: "ip6 libvirt_network"}
 NFT_CHAINS = ("guest_cross", "guest_input", "guest_output")
@@ -176,7 +177,7 @@ def _daemon() -> int:
 
 
 def _translated(network: Definition, version: int) -> list[str]:
-    is_nat = network.forward == Forward.NAT or (network.forward.startswith("nat,") and version == 4)  # noqa: PLR2004
+    is_nat = network.forward == Forward.NAT and not (network.routes_ipv6 and version == IPV6)
     return _routed(network, version) if is_nat else []
 
 

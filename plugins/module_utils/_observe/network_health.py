@@ -7,7 +7,6 @@ whether the host forwards its packets."""
 from __future__ import annotations
 
 import ipaddress
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import He
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import WAYS_OUT
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import SWITCHES, Host
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_ports import link_exists
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_addresses, read_links
 
 try:
     import libvirt
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Definition
+    from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 
 PROCESSES = Path("/proc")
 PID_FILES = Path("/run/libvirt/network")
@@ -42,12 +42,12 @@ FORWARDING = {
 
 def health_of(name: str, live: str) -> Health:
     running = xml.definition_of(live)
-    if not link_exists(running.bridge):
+    bridge = read_links().get(running.bridge)
+    if bridge is None:
         return Health(bridge="gone")
-    shown = json.loads(run("ip", "-json", "address", "show", "dev", running.bridge))[0]
     return Health(
-        bridge="up" if "UP" in shown["flags"] else "down",
-        missing_addresses=_missing(running.addresses, _usable(shown)),
+        bridge="up" if bridge.up else "down",
+        missing_addresses=_missing(running.addresses, bridge),
         dnsmasq=not xml.has_dnsmasq(live) or _command_of(_pid(name)) == "dnsmasq",
         not_forwarding=_not_forwarding(running),
     )
@@ -87,19 +87,17 @@ def impostor(name: str) -> str:
     return "" if command in ("", "dnsmasq") else f"{command} (pid {_pid(name)})"
 
 
-def _usable(shown: dict[str, Any]) -> list[dict[str, Any]]:
-    """On a bridge without carrier, an IPv6 address that looks for duplicates never ends to."""
-    return [item for item in shown["addr_info"] if not ("NO-CARRIER" in shown["flags"] and item.get("tentative"))]
-
-
-def _missing(wanted: Iterable[str], there: Iterable[dict[str, Any]]) -> tuple[str, ...]:
-    found = {ipaddress.ip_interface(f"{item['local']}/{item['prefixlen']}") for item in there if "local" in item}
-    return tuple(address for address in wanted if ipaddress.ip_interface(address) not in found)
+def _missing(wanted: Iterable[str], bridge: Link) -> tuple[str, ...]:
+    # On a bridge without carrier, an IPv6 address that looks for duplicates never ends to.
+    waits_in_vain = bridge.up and not bridge.carrier
+    there = [address for address in read_addresses() if address.link == bridge.name]
+    usable = {address.interface for address in there if not (waits_in_vain and address.tentative)}
+    return tuple(address for address in wanted if ipaddress.ip_interface(address) not in usable)
 
 
 def _not_forwarding(network: Definition) -> tuple[str, ...]:
     """What libvirt switches on when it starts the network, for the same modes and families."""
-    if network.forward.partition(",")[0] not in WAYS_OUT:
+    if network.forward not in WAYS_OUT:
         return ()
     versions = {ipaddress.ip_interface(address).version for address in network.addresses}
     switches = [switch.format(network.bridge) for version in sorted(versions) for switch in FORWARDING[version]]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
 
-LINKS = Path("/sys/class/net")
 RUN = Path("/run/nometal")
 HOOK_TEXT = """\
 #!/usr/bin/python3
@@ -79,7 +79,7 @@ class PortsNote:
 
     def take(self, bridge: str) -> None:
         """Beside what an earlier run has noted: its ports may be unplugged still."""
-        ports = sorted({*self.read(), *ports_of(bridge)})
+        ports = sorted({*self.read(), *ports_of(bridge, read_links())})
         files.write_whole(self._path, json.dumps(ports), 0o644)
 
     def forget(self) -> None:
@@ -93,27 +93,7 @@ class PortsNote:
 
 def reconnect(ports: tuple[str, ...], bridge: str) -> None:
     """Those that still exist, and that nobody has plugged in elsewhere meanwhile."""
+    links = read_links()
     for port in ports:
-        link = LINKS / port
-        if link.exists() and not (link / "master").exists():
+        if port in links and not links[port].master:
             run("ip", "link", "set", "dev", port, "master", bridge)
-
-
-def is_bridge(link: str) -> bool:
-    return (LINKS / link / "bridge").is_dir()
-
-
-def link_exists(link: str) -> bool:
-    return (LINKS / link).exists()
-
-
-def alias_of(link: str) -> str:
-    with suppress(FileNotFoundError):
-        return (LINKS / link / "ifalias").read_text(encoding="utf-8").strip()
-    return ""
-
-
-def ports_of(bridge: str) -> list[str]:
-    with suppress(FileNotFoundError):
-        return sorted(entry.name for entry in (LINKS / bridge / "brif").iterdir())
-    return []

@@ -55,6 +55,7 @@ def definition_of(xml: str, ours: Collection[str] = ()) -> Definition:
     return Definition(
         bridge=_attribute(root, "bridge", "name"),
         forward=_forward_of(root),
+        routes_ipv6=_forward_of(root) == Forward.NAT and _has_ipv6(root) and not _translates_ipv6(root),
         mtu=int(_attribute(root, "mtu", "size") or USUAL_MTU),
         domain=_attribute(root, "domain", "name") or None,
         addresses=tuple(_address_of(element) for element in root.iterfind("ip")),
@@ -219,10 +220,15 @@ def _sorted(read: Callable[[Any], Any], elements: Iterable[Any]) -> tuple[Any, .
 
 def _forward_of(root: Any) -> str:
     forward = root.find("forward")
-    mode = Forward.ISOLATED if forward is None else forward.get("mode", "nat")
-    # Unless it is told so, libvirt routes IPv6, and lets in what comes from outside.
-    routes_ipv6 = root.find("ip[@family='ipv6']") is not None and _attribute(root, "forward/nat", "ipv6") != "yes"
-    return "nat, but not of IPv6" if mode == Forward.NAT and routes_ipv6 else mode
+    return Forward.ISOLATED if forward is None else forward.get("mode", Forward.NAT.value)
+
+
+def _has_ipv6(root: Any) -> bool:
+    return root.find("ip[@family='ipv6']") is not None
+
+
+def _translates_ipv6(root: Any) -> bool:
+    return _attribute(root, "forward/nat", "ipv6") == "yes"
 
 
 def _address_of(element: Any) -> str:

@@ -9,21 +9,25 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network as IpNetwork
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import netlink
 
-REQUEST_AND_DUMP = 0x301
-GET_ROUTE = 26
-MESSAGE_DONE = 3
-MESSAGE_ERROR = 2
-HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
+GET_ROUTES = 26
 ROUTE = struct.Struct("=8BI")  # family, dst_len, src_len, tos, table, protocol, scope, type, flags
-ATTRIBUTE = struct.Struct("=HH")
-DESTINATION, OUT_INTERFACE, GATEWAY = 1, 4, 5
+HOP = struct.Struct("=HBBi")  # length, flags, weight, index
+DESTINATION, OUT_INTERFACE, GATEWAY, METRIC, MULTIPATH, TABLE, VIA = 1, 4, 5, 6, 9, 15, 18
+MAIN_TABLE = 254
 UNICAST, LOCAL, REJECTING = 1, 2, (6, 7, 8)  # blackhole, unreachable, prohibit
 FROM_ADVERTISEMENT = 9
+
+
+@dataclass(frozen=True)
+class Hop:
+    device: str
+    gateway: str = ""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,9 @@ class Route:
     device: str
     gateway: bool = False
     advertised: bool = False
+    hops: tuple[Hop, ...] = field(default=(), compare=False)
+    metric: int = field(default=0, compare=False)
+    table: int = field(default=MAIN_TABLE, compare=False)
 
     def __str__(self) -> str:
         return f"{self.subnet} on {self.device}" if self.device else f"{self.subnet} (rejected)"
@@ -41,6 +48,12 @@ def routes() -> tuple[Route, ...]:
     """Without default routes, multicast, and what the kernel adds for loopback and link-local addresses."""
     found = [route for family in (socket.AF_INET, socket.AF_INET6) for route in _dump(family)]
     return tuple(dict.fromkeys(route for route in found if _tells(route)))
+
+
+def default_routes(family: int) -> list[Route]:
+    """Those that the host's own packets take, the first one before others."""
+    found = [route for route in _dump(family) if not route.subnet.prefixlen and route.device]
+    return sorted((route for route in found if route.table == MAIN_TABLE), key=lambda route: route.metric)
 
 
 def advertising_devices() -> list[str]:
@@ -75,52 +88,39 @@ def _tells(route: Route) -> bool:
 
 
 def _dump(family: int) -> Iterator[Route]:
-    request = ROUTE.pack(family, *[0] * 8)
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
-        kernel.settimeout(2)
-        kernel.send(HEADER.pack(HEADER.size + len(request), GET_ROUTE, REQUEST_AND_DUMP, 1, 0) + request)
-        while True:
-            for kind, body in _messages(kernel.recv(1 << 16)):
-                if kind == MESSAGE_DONE:
-                    return
-                if kind == MESSAGE_ERROR:
-                    raise OSError(-struct.unpack_from("=i", body)[0], "the kernel did not list its routes")
-                yield from _route(family, body)
-
-
-def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    while len(data) >= HEADER.size:
-        length, kind = HEADER.unpack_from(data)[:2]
-        yield kind, data[HEADER.size : length]
-        data = data[_aligned(length) :]
+    for body in netlink.dump(GET_ROUTES, ROUTE.pack(family, *[0] * 8)):
+        yield from _route(family, body)
 
 
 def _route(family: int, body: bytes) -> Iterator[Route]:
-    prefix_length, protocol, kind = itemgetter(1, 5, 7)(ROUTE.unpack_from(body))
+    prefix_length, few_tables, protocol, kind = itemgetter(1, 4, 5, 7)(ROUTE.unpack_from(body))
     if kind not in (UNICAST, LOCAL, *REJECTING):
         return
-    attributes = dict(_attributes(body[ROUTE.size :]))
-    address = attributes.get(DESTINATION, bytes(4 if family == socket.AF_INET else 16))
-    device = "" if kind in REJECTING else _interface(attributes.get(OUT_INTERFACE))
-    subnet = ipaddress.ip_network((address, prefix_length), strict=False)
-    yield Route(subnet, device, GATEWAY in attributes, protocol == FROM_ADVERTISEMENT)
+    seen = netlink.attributes(body[ROUTE.size :])
+    address = seen.get(DESTINATION, bytes(4 if family == socket.AF_INET else 16))
+    hops = tuple(_hops(seen))
+    yield Route(
+        subnet=ipaddress.ip_network((address, prefix_length), strict=False),
+        device="" if kind in REJECTING else hops[0].device if len(hops) == 1 else "several links",
+        gateway=GATEWAY in seen,
+        advertised=protocol == FROM_ADVERTISEMENT,
+        hops=hops,
+        metric=netlink.number_in(seen.get(METRIC)),
+        table=netlink.number_in(seen[TABLE]) if TABLE in seen else few_tables,
+    )
 
 
-def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    while len(data) >= ATTRIBUTE.size:
-        length, kind = ATTRIBUTE.unpack_from(data)
-        yield kind, data[ATTRIBUTE.size : length]
-        data = data[_aligned(length) :]
+def _hops(seen: dict[int, bytes]) -> Iterator[Hop]:
+    if OUT_INTERFACE in seen:
+        yield _hop(netlink.number_in(seen[OUT_INTERFACE]), seen)
+    several = seen.get(MULTIPATH, b"")
+    while len(several) >= HOP.size:
+        length, _flags, _weight, index = HOP.unpack_from(several)
+        yield _hop(index, netlink.attributes(several[HOP.size : length]))
+        several = several[length:]
 
 
-def _interface(index: bytes | None) -> str:
-    if index is None:
-        return "several links"
-    try:
-        return socket.if_indextoname(struct.unpack("=I", index)[0])
-    except OSError:
-        return "a link that has gone"
-
-
-def _aligned(length: int) -> int:
-    return (length + 3) & ~3
+def _hop(index: int, seen: dict[int, bytes]) -> Hop:
+    # An IPv4 route may lead over an IPv6 gateway, whose family comes first then.
+    gateway = seen.get(GATEWAY) or seen.get(VIA, b"")[2:]
+    return Hop(netlink.link_numbered(index), netlink.address_in(gateway))

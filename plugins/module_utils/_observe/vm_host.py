@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import POOL_KI
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import volume_marks
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.domain_xml import Mark
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links
 
 try:
     import libvirt
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 QCOW2_HEADER = 72
 QCOW2_SIZE = slice(24, 32)
-LINKS = Path("/sys/class/net")
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def networks(connection: Any) -> dict[str, bool]:
 
 
 def bridges() -> frozenset[str]:
-    return frozenset(path.parent.name for path in LINKS.glob("*/bridge"))
+    return frozenset(name for name, link in read_links().items() if link.kind == "bridge")
 
 
 def memory_mib(connection: Any) -> int:

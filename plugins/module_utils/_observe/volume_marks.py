@@ -33,11 +33,17 @@ def made_for(path: str) -> str:
     return vm if name in ("", Path(path).name) else ""
 
 
+def made_by_whom(path: str) -> tuple[str, str]:
+    """The owner and the UUID of the VM; empty for what is not ours."""
+    owner, _space, uuid = made_for(path).partition(" ")
+    return owner, uuid
+
+
 def maker_of(path: Path) -> str:
     """The owner of the VM, of a volume or of the file with its mark; empty for what is not ours."""
     if path.is_symlink() or not path.is_file():
         return ""
-    return made_for(str(_volume_of(path) or path)).partition(" ")[0]
+    return made_by_whom(str(_volume_of(path) or path))[0]
 
 
 def made_by(owner: str | None) -> Callable[[Path], bool]:

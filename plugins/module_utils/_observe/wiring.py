@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -63,8 +65,4 @@ def ports_of_others(bridge: str, links: Mapping[str, Link], own: Collection[str]
     if bridge not in links:
         return []
     harmless = ("tun", "veth") if is_ours(links[bridge], links) else ("tun",)
-    return sorted(name for name in ports_of(bridge, links) - set(own) if links[name].kind not in harmless)
-
-
-def ports_of(bridge: str, links: Mapping[str, Link]) -> set[str]:
-    return {link.name for link in links.values() if link.master == bridge}
+    return [name for name in ports_of(bridge, links) if name not in own and links[name].kind not in harmless]

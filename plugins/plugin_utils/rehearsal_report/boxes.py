@@ -19,8 +19,14 @@ MOST_VMS = 24
 """Above that, VMs that are well share a box."""
 MOST_ENDPOINTS = 4
 MOST_CHECKS_NAMED = 4
-FORWARD = {"nat": "NAT", "nat, but not of IPv6": "NAT, IPv4 only", "route": "routed", "open": "open"}
+FORWARD = {"nat": "NAT", "route": "routed", "open": "open"}
 BAD, OFF, UP, NONE = "bad", "off", "up", ""
+
+
+def _forward(network: Mapping[str, Any]) -> str:
+    if network["routes_ipv6"]:
+        return "NAT, IPv4 only"
+    return FORWARD.get(network["forward"], "")
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Lab:
         pairs = (pair["ends"] for pair in picture["veth_pairs"])
         self.veth_pair = next((ends for ends in pairs if self.bridge in [end["bridge"] for end in ends]), None)
         active = self.machine.get("state") == "active"
-        self.forward = FORWARD.get(self.machine["forward"], "") if active else ""
+        self.forward = _forward(self.machine) if active else ""
         # As the checks have seen them: a host does not know its guests' addresses.
         self.addresses = {
             check["who"]: check.get("facts", {}).get("addresses", []) for check in checks if check["check"] == "address"

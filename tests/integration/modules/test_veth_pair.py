@@ -49,7 +49,7 @@ until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do s
 ip link set nmb-demo netns $!
 """
 MAY_CHANGE_LINKS = """
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import may_change_links
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.kernel import may_change_links
 print(may_change_links())
 """
 

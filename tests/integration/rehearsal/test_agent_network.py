@@ -83,7 +83,8 @@ def test_reservations_of_both_families_are_taken(card: Card, joined: dict[str, A
 
 def test_classless_routes_count(card: Card, joined: dict[str, Any]) -> None:
     routes = card.run("told = links.routes()")
-    assert {"10.0.0.0/19 via 192.168.150.9", "default via 192.168.150.1"} <= set(routes)
+    assert ["10.0.0.0/19", "192.168.150.9"] in routes
+    assert ["default", "192.168.150.1"] in routes
     assert joined["servers4"] == ["192.168.150.1"]
     assert len(joined["servers6"]) == 1
 

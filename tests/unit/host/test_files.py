@@ -20,7 +20,7 @@ ON_THEIR_OWN = {
     "module_utils/_core/files.py": "the helpers",
     "module_utils/_observe/forwarding.py": "writes to /proc",
     "module_utils/_resources/router_advertisements/listening.py": "writes to /proc",
-    "module_utils/_observe/links.py": "writes to /proc",
+    "module_utils/_resources/veth/kernel.py": "writes to /proc",
     "module_utils/_bmc/supervisor.py": "a program of its own, which sets its umask",
     "module_utils/_resources/resolver/host_server.py": "a program of its own, which sets modes itself",
     "module_utils/_cluster/run/runner.py": "a program of its own, which sets its umask",

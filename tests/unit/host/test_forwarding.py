@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import Host, nat_rules
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.modules import host_forwarding
 
 IPV4, IPV6 = "net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"
@@ -19,7 +21,7 @@ def host(tmp_path: Path) -> Host:
     for switch in (IPV4, IPV6):
         (tmp_path / "proc/sys" / switch).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "proc/sys" / switch).write_text("0\n")
-    return Host(tmp_path)
+    return Host(tmp_path, dict)
 
 
 def put(host: Host, path: str, text: str = "") -> None:
@@ -27,7 +29,7 @@ def put(host: Host, path: str, text: str = "") -> None:
     (host.root / path).write_text(text)
 
 
-STATUS, LINKS, SYSCTLS = "run/libvirt/network/default.xml", "sys/class/net", "etc/sysctl.conf"
+STATUS, SYSCTLS = "run/libvirt/network/default.xml", "etc/sysctl.conf"
 NETWORKD, MANAGER = "etc/systemd/network/up.network", "etc/NetworkManager/system-connections/hotspot"
 IS_RUNNING = "libvirt network default is running"
 
@@ -40,11 +42,6 @@ IS_RUNNING = "libvirt network default is running"
         (STATUS, NETWORK.format(""), ""),
         (STATUS, NETWORK.format("<forward mode='bridge'/>"), ""),
         (STATUS, "", ""),
-        (f"{LINKS}/br0/uevent", "DEVTYPE=bridge", ""),
-        (f"{LINKS}/docker0/uevent", "DEVTYPE=bridge", "there is docker0, as of Docker"),
-        (f"{LINKS}/br-0123456789ab/uevent", "DEVTYPE=bridge", "there is br-0123456789ab, as of Docker"),
-        (f"{LINKS}/br-office/uevent", "DEVTYPE=bridge", ""),
-        (f"{LINKS}/home/uevent", "DEVTYPE=wireguard", "there is home, as of WireGuard"),
         ("etc/sysctl.d/a.conf", "# router\nnet.ipv4.ip_forward = 1\n", "/etc/sysctl.d/a.conf sets net/ipv4/ip_forward"),
         (SYSCTLS, "-net/ipv4/conf/*/forwarding=1", "/etc/sysctl.conf sets net/ipv4/ip_forward"),
         (SYSCTLS, "#net.ipv4.ip_forward=1\nnet.ipv6.conf.all.forwarding=1", ""),
@@ -58,6 +55,21 @@ IS_RUNNING = "libvirt network default is running"
 def test_needs(host: Host, path: str, text: str, need: str) -> None:
     put(host, path, text)
     assert [found.replace(str(host.root), "") for found in host.needs(IPV4)] == ([need] if need else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "need"),
+    [
+        ("br0", "bridge", ""),
+        ("docker0", "bridge", "there is docker0, as of Docker"),
+        ("br-0123456789ab", "bridge", "there is br-0123456789ab, as of Docker"),
+        ("br-office", "bridge", ""),
+        ("home", "wireguard", "there is home, as of WireGuard"),
+    ],
+)
+def test_needs_of_links(host: Host, name: str, kind: str, need: str) -> None:
+    there = replace(host, links=lambda: {name: Link(name, kind)})
+    assert there.needs(IPV4) == ([need] if need else [])
 
 
 def test_a_sysctl_file_of_the_same_name_hides_the_later_one(host: Host) -> None:
@@ -88,21 +100,21 @@ table inet filter {
 def test_it_is_put_back_unless_something_new_needs_it(host: Host, tmp_path: Path) -> None:
     memory = HostMemory(tmp_path / "host.json")
     # There before the labs, without need of it.
-    put(host, "sys/class/net/docker0/uevent")
+    links = {"docker0": Link("docker0", "bridge")}
+    host = replace(host, links=lambda: links)
     foreseen = host_forwarding.note(host, memory, check_mode=True)
     assert memory.recall() == {}
     assert host_forwarding.note(host, memory, check_mode=False) == foreseen
     assert foreseen["steps"] == [f"note {IPV4}=0", f"note {IPV6}=0"]
     for switch in (IPV4, IPV6):
         host.switch(switch, "1")
-    put(host, "sys/class/net/podman0/uevent")
+    links["podman0"] = Link("podman0", "bridge")
     assert not host_forwarding.note(host, memory, check_mode=False)["changed"]
 
     kept = host_forwarding.restore(host, memory, check_mode=False)
     assert kept["kept_for"] == {each: ["there is podman0, as of Podman"] for each in (IPV4, IPV6)}
     assert (kept["changed"], host.value(IPV4)) == (False, "1")
-    (host.root / "sys/class/net/podman0/uevent").unlink()
-    (host.root / "sys/class/net/podman0").rmdir()
+    del links["podman0"]
     foreseen = host_forwarding.restore(host, memory, check_mode=True)
     assert host.value(IPV4) == "1"
     assert host_forwarding.restore(host, memory, check_mode=False) == foreseen

@@ -32,6 +32,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
     network_xml,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import port as network_port
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.dnsmasq import size_of, with_room
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort
@@ -293,6 +294,19 @@ def test_every_forward_mode_becomes_every_other(forward: str) -> None:
     for mode in ("nat", forward, "route", forward):
         text = network_xml.edited(text, "demo", replace(DEFINITION, forward=mode))
     assert network_xml.definition_of(text).forward == forward
+
+
+def test_ipv6_that_is_routed_beside_nat_is_a_fact_and_is_translated_after_a_restart() -> None:
+    """As libvirt does where it is not told otherwise."""
+    text = network_xml.edited(network_xml.new("nometal-demo", None), "demo", DEFINITION)
+    routing = network_xml.definition_of(text.replace('ipv6="yes"', ""))
+    assert (routing.forward, routing.routes_ipv6) == ("nat", True)
+    untranslated = NFT.replace("masquerade", "accept")
+    assert network_filter.lost_in_nft(untranslated, routing, 6) == []
+    assert network_filter.lost_in_nft(untranslated, DEFINITION, 6) == ["nft ip6 libvirt_network guest_nat"]
+    with pytest.raises(OperatorError, match="only a restart can change routes_ipv6 from yes to no"):
+        plan(replace(NETWORK, live=routing), NETWORK, may_restart=False)
+    assert not network_xml.definition_of(network_xml.edited(text, "demo", DEFINITION)).routes_ipv6
 
 
 def test_what_others_added_stays_and_what_we_took_back_goes() -> None:
@@ -642,11 +656,11 @@ def test_a_network_of_others_is_neither_read_nor_removed(connection: Any) -> Non
 
 
 def test_ports_are_noted_until_they_are_back(connection: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_ports, "LINKS", tmp_path)
-    (tmp_path / "nm-demo/brif/vnet1").mkdir(parents=True)
+    links = {"vnet1": Link("vnet1", "tun", master="nm-demo"), "vnet9": Link("vnet9", "tun", master="virbr0")}
+    monkeypatch.setattr(network_ports, "read_links", lambda: links)
     note = network_ports.PortsNote("nometal-demo")
     note.take("nm-demo")
-    (tmp_path / "nm-demo/brif/vnet1").rename(tmp_path / "nm-demo/brif/vnet2")
+    links["vnet2"] = replace(links.pop("vnet1"), name="vnet2")
     note.take("nm-demo")
     assert note.read() == ("vnet1", "vnet2")
     left = NetworkPort(connection, "nometal-demo", "demo", None).read()

@@ -64,7 +64,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(uninstalled, "DEFINITIONS", {kind: made.root / kind for kind in ("VM", "network", "pool")})
     monkeypatch.setattr(pool_directory, "POOL_DIRECTORY", str(made.pools))
     monkeypatch.setattr(uninstalled, "PROGRAMS", (str(tmp_path / "libvirtd"),))
-    for name in ("DNSMASQ", "RUNNING_NETWORKS", "LINKS"):
+    for name in ("DNSMASQ", "RUNNING_NETWORKS"):
         monkeypatch.setattr(uninstalled, name, tmp_path / name)
     for module in (uninstalled, open_files):
         monkeypatch.setattr(module, "PROCESSES", tmp_path / "no processes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,11 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import links as kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import veth_entries as hook_entry
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import entry_text, plugged_by
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK, Plug, Wiring
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import port
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel, port
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import site as site_of_host
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_nonsense
@@ -360,8 +358,8 @@ def test_the_script_makes_no_bridge_that_others_make() -> None:
 
 
 def test_check_mode_on_a_host_without_pyroute2_foresees_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "IPRoute", None)
-    monkeypatch.setattr(site_of_host, "may_change_links", lambda: True)
+    monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(kernel, "may_change_links", lambda: True)
     params = {
         "name": "nmn-demo",
         "a": {"name": "nmn-demo", "bridge": "nm-demo", "make_bridge": False},
@@ -408,43 +406,25 @@ def test_the_pairs_of_a_lab_are_known_without_its_spec(monkeypatch: pytest.Monke
     assert hook_entry.wirings_of("demo") == [own]
 
 
-IP_SHOWS = [
-    {"ifname": "lan", "mtu": 9000, "flags": ["UP"], "ifalias": MARK, "linkinfo": {"info_kind": "bridge"}},
-    {"ifname": "mine0", "link": "mine1", "mtu": 1500, "flags": [], "master": "lan", "linkinfo": {"info_kind": "veth"}},
-    {"ifname": "far", "link_index": 7, "link_netnsid": 0, "mtu": 1500, "flags": ["UP"]},
-    {},
-]
-
-
-def test_without_pyroute2_links_are_read_by_ip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "run", lambda *_command: json.dumps(IP_SHOWS))
-    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: "/usr/sbin/ip")
-    assert kernel.read_links_by_ip() == {
-        "lan": Link("lan", "bridge", mtu=9000, alias=MARK),
-        "mine0": Link("mine0", "veth", up=False, master="lan", peer="mine1"),
-        "far": Link("far"),
-    }
-    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: None)
-    with pytest.raises(NotThereYetError, match="Neither pyroute2 nor the program ip is installed"):
-        kernel.read_links_by_ip()
+LINKS_THERE = {
+    "lan": Link("lan", "bridge", mtu=9000, alias=MARK),
+    "mine0": Link("mine0", "veth", up=False, master="lan", peer="mine1"),
+    "far": Link("far"),
+}
 
 
 def test_a_link_in_the_way_is_foreseen_without_pyroute2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "IPRoute", None)
-    monkeypatch.setattr(kernel, "run", lambda *_command: json.dumps(IP_SHOWS))
-    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: "/usr/sbin/ip")
-    monkeypatch.setattr(site_of_host, "may_change_links", lambda: True)
+    monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(site_of_host, "read_links", lambda: LINKS_THERE)
+    monkeypatch.setattr(kernel, "may_change_links", lambda: True)
     assert set(site_of_host.links_found(foreseeing=True)) == {"lan", "mine0", "far"}
     with pytest.raises(NotThereYetError, match="has no pyroute2"):
         site_of_host.links_found(foreseeing=False)
 
 
-def test_where_no_links_are_seen_the_files_of_a_pair_go_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(kernel, "IPRoute", None)
-    monkeypatch.setattr(kernel.shutil, "which", lambda *_name, **_options: None)
-    monkeypatch.setattr(site_of_host, "may_change_links", lambda: True)
+def test_without_pyroute2_the_files_of_a_pair_go_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(kernel.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(kernel, "may_change_links", lambda: True)
     monkeypatch.setattr(network_hook, "ENTRIES", tmp_path)
     monkeypatch.setattr(hook_entry, "ENTRIES", tmp_path)
     (tmp_path / "nmn-demo.veth").write_text("#!/bin/sh\n", encoding="utf-8")

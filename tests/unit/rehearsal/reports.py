@@ -41,7 +41,14 @@ def nic(number: int, bridge: str = "baremetal", **values: Any) -> dict[str, Any]
 
 
 def network(name: str, role: str, bridge: str, **values: Any) -> dict[str, Any]:
-    usual = {"state": "active", "forward": "nat", "mtu": 1500, "addresses": [], "missing_addresses": []}
+    usual = {
+        "state": "active",
+        "forward": "nat",
+        "routes_ipv6": False,
+        "mtu": 1500,
+        "addresses": [],
+        "missing_addresses": [],
+    }
     return {"name": name, "role": role, "bridge": bridge, "dnsmasq": True, **usual, **values}
 
 

@@ -10,6 +10,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evid
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST, OK, Check, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Secrets, Surroundings, script
 from ansible_collections.nometal.ipi.plugins.modules.rehearsal import lab_from
@@ -55,7 +56,7 @@ def seen_by_bootstrap(lab: Lab, told: dict[str, Any]) -> dict[str, Any]:
     return {
         "network": [{"link": "eth0", "mac": told["mac"], "servers4": gateways4, "servers6": servers6}],
         "addresses": [start for start, _end in lab.bootstrap_places()],
-        "routes": [f"default via {gateway}" for gateway in lab.gateways] + lab.bootstrap_routes(),
+        "routes": [["default", gateway] for gateway in lab.gateways] + lab.bootstrap_routes(),
         "names": answers(lab, told["names"]),
         "reverse": [[address, lab.gateways[0], [lab.reverse_names()[address]], ""] for address in told["reverse"]],
         "clocks": [[server, 1000.5] for server in told["ntp"]],
@@ -100,12 +101,10 @@ def report(node: Any, medium: str) -> dict[str, Any]:
 
 def lab_evidence(lab: Lab) -> Evidence:
     """A host on which nothing is wrong."""
-    links: dict[str, dict[str, Any]] = {
-        name: {"flags": ["UP"], "mtu": 1500} for name in (lab.machine_network["bridge"], lab.bridge)
-    }
+    links = {name: Link(name, "bridge") for name in (lab.machine_network["bridge"], lab.bridge)}
     for pair in lab.veth_pairs:
         for end in (pair["a"], pair["b"]):
-            links[end["name"]] = {"flags": ["UP"], "mtu": 1500, "master": end["bridge"]}
+            links[end["name"]] = Link(end["name"], "veth", master=end["bridge"])
     return Evidence(
         links=links,
         networks={lab.machine_network["name"]: True},

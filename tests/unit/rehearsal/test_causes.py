@@ -13,6 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evid
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, HOST, Check
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 if TYPE_CHECKING:
@@ -44,20 +45,20 @@ def cause(check: Check, /, lab: Lab | None = None, **evidence: Any) -> tuple[str
     return (found.code, dict(found.facts)) if found else None
 
 
-def link_with(name: str, **values: Any) -> dict[str, Any]:
+def link_with(name: str, **values: Any) -> dict[str, Link]:
     links = dict(lab_evidence(lab_of()).links)
-    return {**links, name: {**links[name], **values}}
+    return {**links, name: replace(links[name], **values)}
 
 
 def test_a_broken_path_is_the_cause_of_whatever_needs_it() -> None:
     without = {name: link for name, link in lab_evidence(lab_of()).links.items() if name != "nmb-rehearsal"}
     for check in (NO_ADDRESS, SILENT_BMC, failed("installer's bridge", HOST)):
-        assert "Link nmb-rehearsal is down" in advice(check, links=link_with("nmb-rehearsal", flags=[]))
+        assert "Link nmb-rehearsal is down" in advice(check, links=link_with("nmb-rehearsal", up=False))
         assert "Link nmb-rehearsal is on br9" in advice(check, links=link_with("nmb-rehearsal", master="br9"))
         assert "Link nmb-rehearsal is gone" in advice(check, links=without)
         assert "network nometal-rehearsal is not running" in advice(check, networks={})
         link = {"link": "nmb-rehearsal"}
-        assert cause(check, links=link_with("nmb-rehearsal", flags=[])) == ("path.link-down", link)
+        assert cause(check, links=link_with("nmb-rehearsal", up=False)) == ("path.link-down", link)
         assert cause(check, links=link_with("nmb-rehearsal", master="br9")) == (
             "path.link-elsewhere",
             {**link, "on": "br9", "bridge": "baremetal"},
@@ -122,11 +123,11 @@ def test_a_foreign_lease_is_the_second_servers() -> None:
 
 
 def test_the_ends_of_the_pair_are_named_before_the_bridges_that_follow_them() -> None:
-    links = {**link_with("nmb-rehearsal", mtu=1400), "baremetal": {"flags": ["UP"], "mtu": 1400}}
+    links = {**link_with("nmb-rehearsal", mtu=1400), "baremetal": Link("baremetal", "bridge", mtu=1400)}
     check = failed("full-size frames")
     assert "MTU of nmb-rehearsal is 1400" in advice(check, links=links)
-    port = {"flags": ["UP"], "mtu": 1400, "master": "baremetal"}
-    tap = {**port, "linkinfo": {"info_kind": "tun"}}
+    port = Link("eth7", mtu=1400, master="baremetal")
+    tap = replace(port, name="vnet0", kind="tun")
     of_others = {**link_with("baremetal", mtu=1400), "vnet0": tap, "eth7": port}
     assert "MTU of eth7 is 1400" in advice(check, links=of_others)
 
@@ -256,7 +257,7 @@ def test_a_disk_that_libvirt_gives_read_only_is_told_from_one_that_is_so_by_itse
 def test_where_nothing_can_reach_anything_is_known_at_a_glance() -> None:
     lab = lab_of()
     assert causes.no_path(lab, lab_evidence(lab)) == ""
-    broken = replace(lab_evidence(lab), links=link_with("nmb-rehearsal", flags=[]))
+    broken = replace(lab_evidence(lab), links=link_with("nmb-rehearsal", up=False))
     assert causes.no_path(lab, broken) == "Link nmb-rehearsal is down"
 
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from ipaddress import ip_interface
 from typing import Any, Callable
 
 import pytest
 from unit.rehearsal import reports
 
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Address, Link
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links
 from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report import findings
 
-VETH = {
-    "ifname": "nmb-demo",
-    "link": "nmn-demo",
-    "flags": ["BROADCAST", "MULTICAST", "UP", "LOWER_UP"],
-    "mtu": 1500,
-    "master": "baremetal",
-    "link_type": "ether",
-    "address": "52:54:00:00:00:01",
-    "linkinfo": {"info_kind": "veth", "info_slave_kind": "bridge"},
-    "addr_info": [{"family": "inet6", "local": "fe80::1", "prefixlen": 64, "scope": "link"}],
-}
+VETH = Link("nmb-demo", "veth", master="baremetal", peer="nmn-demo", mac="52:54:00:00:00:01")
+LINK_LOCAL = Address("nmb-demo", ip_interface("fe80::1/64"))
+OWN, OF_ANOTHER = (Address(name, ip_interface("fd00:126::1/64")) for name in ("nmb-demo", "nmn-demo"))
 
 
 def test_a_veth_is_told_with_its_other_end() -> None:
-    assert picture_links.link_of(VETH) == {
+    assert picture_links.link_of(VETH, [LINK_LOCAL, OF_ANOTHER]) == {
         "kind": "veth",
         "mac": "52:54:00:00:00:01",
         "mtu": 1500,
@@ -34,23 +29,25 @@ def test_a_veth_is_told_with_its_other_end() -> None:
         "peer": "nmn-demo",
         "addresses": [],
     }
+    assert picture_links.link_of(VETH, [LINK_LOCAL, OWN])["addresses"] == ["fd00:126::1/64"]
 
 
 def test_a_name_in_another_namespace_is_no_peer() -> None:
-    assert picture_links.link_of({**VETH, "link_netnsid": 0})["peer"] is None
+    assert picture_links.link_of(replace(VETH, peer=None))["peer"] is None
+    assert picture_links.link_of(replace(VETH, kind="vlan"))["peer"] is None
 
 
 @pytest.mark.parametrize(
-    ("shown", "kind"),
+    ("link", "kind"),
     [
-        ({"link_type": "ether"}, "physical"),
-        ({"link_type": "loopback"}, "loopback"),
-        ({"link_type": "ether", "linkinfo": {"info_kind": "tun", "info_data": {"type": "tap"}}}, "tap"),
-        ({"link_type": "ether", "linkinfo": {"info_kind": "bridge", "info_data": {"forward_delay": 0}}}, "bridge"),
+        (Link("eth0"), "physical"),
+        (Link("lo", hardware="loopback"), "loopback"),
+        (Link("vnet0", "tun", tap=True), "tap"),
+        (Link("baremetal", "bridge", forward_delay=0), "bridge"),
     ],
 )
-def test_kinds(shown: dict[str, Any], kind: str) -> None:
-    assert picture_links.link_of(shown)["kind"] == kind
+def test_kinds(link: Link, kind: str) -> None:
+    assert picture_links.link_of(link)["kind"] == kind
 
 
 def test_only_what_concerns_the_lab_is_kept() -> None:

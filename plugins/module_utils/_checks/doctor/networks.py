@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import (
     FREE,
@@ -14,15 +13,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding
     ok,
     warning,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network as IpNetwork
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.libvirt_files import LibvirtNetwork, LibvirtObject
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links_by_ip
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link as HostLink
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import (
     Route,
     in_the_way,
@@ -31,9 +29,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import
     widest_per_device,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import plugged_by_entries
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK
 
-LINKS = Path("/sys/class/net")
-MARK = "nometal.ipi"  # the alias of bridges that veth_pair has made
 NODE_END = "nmb-"  # of a lab's veth pair, on the bridge of its nodes
 # VPNs write a default route as two halves.
 DEFAULT_IN_HALVES = 1
@@ -138,31 +135,24 @@ def measure_bridges(needs: Needs) -> Bridges:
     joined = {
         bridge for ends in plugged_by_entries().values() for end, bridge in ends.items() if end in needs.own_links
     }
+    links = read_links()
     return Bridges(
-        links=tuple(_link(name, needs, joined) for name in names_in(LINKS) if name in wanted),
+        links=tuple(_link(name, links, needs, joined) for name in sorted(wanted.intersection(links))),
         networks=libvirt_files.networks(),
     )
 
 
-def _link(name: str, needs: Needs, joined: Collection[str | None]) -> Link:
-    ports = names_in(LINKS / name / "brif")
+def _link(name: str, links: Mapping[str, HostLink], needs: Needs, joined: Collection[str | None]) -> Link:
+    ports = ports_of(name, links)
     return Link(
         name=name,
-        is_bridge=(LINKS / name / "bridge").is_dir(),
+        is_bridge=links[name].kind == "bridge",
         ports=tuple(ports),
-        taps=tuple(port for port in ports if (LINKS / port / "tun_flags").exists()),
-        made_by_us=text_if_there(LINKS / name / "ifalias") == MARK,
-        veths=_veths(ports),
+        taps=tuple(port for port in ports if links[port].kind == "tun"),
+        made_by_us=links[name].alias == MARK,
+        veths=tuple(port for port in ports if links[port].kind == "veth"),
         joined=name in joined or not set(ports).isdisjoint(needs.own_links),
     )
-
-
-def _veths(ports: Collection[str]) -> tuple[str, ...]:
-    try:
-        links = read_links_by_ip() if ports else {}
-    except OperatorError:  # there is no program ip
-        return ()
-    return tuple(port for port in ports if port in links and links[port].kind == "veth")
 
 
 def judge_bridges(found: Bridges, needs: Needs) -> Finding:

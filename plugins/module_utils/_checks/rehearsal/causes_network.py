@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.cause import Cause
@@ -85,14 +85,11 @@ def _shown(holder: Mapping[str, str]) -> str:
 def small_mtu(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
     """A bridge takes the smallest of its ports', and new ports take the bridge's: the pair's ends come first."""
     wanted, bridges = lab.machine_network["mtu"], [lab.machine_network["bridge"], lab.bridge]
-    ports = [name for name, link in evidence.links.items() if link.get("master") in bridges and not _is_tap(link)]
+    ports = [name for name, link in evidence.links.items() if link.master in bridges and link.kind != "tun"]
     names = [*(place["name"] for place in places(lab)), *ports, *bridges]
-    small = [name for name in names if evidence.links.get(name, {}).get("mtu", wanted) < wanted]
-    return {"link": small[0], "mtu": evidence.links[small[0]]["mtu"], "wanted": wanted} if small else None
-
-
-def _is_tap(link: Mapping[str, Any]) -> bool:
-    return link.get("linkinfo", {}).get("info_kind") == "tun"
+    links = [evidence.links[name] for name in names if name in evidence.links]
+    small = next((link for link in links if link.mtu < wanted), None)
+    return {"link": small.name, "mtu": small.mtu, "wanted": wanted} if small else None
 
 
 def missing_record(lab: Lab, evidence: Evidence, check: Check) -> Facts:

@@ -46,12 +46,12 @@ def _broken(lab: Lab, evidence: Evidence) -> Iterator[tuple[str, Mapping[str, An
         name, link = place["name"], evidence.links.get(place["name"])
         if link is None:
             yield GONE, {"link": name, "bridges": bridges}
-        elif "UP" not in link.get("flags", ()):
+        elif not link.up:
             yield DOWN, {"link": name}
-        elif link.get("master") != place["bridge"]:
-            yield ELSEWHERE, {"link": name, "on": link.get("master", "no bridge"), "bridge": place["bridge"]}
+        elif link.master != place["bridge"]:
+            yield ELSEWHERE, {"link": name, "on": link.master or "no bridge", "bridge": place["bridge"]}
     for bridge in bridges:
-        if "UP" not in evidence.links.get(bridge, {}).get("flags", ()):
+        if bridge not in evidence.links or not evidence.links[bridge].up:
             yield NO_BRIDGE, {"bridge": bridge}
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import socket
 from contextlib import suppress
@@ -23,6 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
     network_xml,
     packet_filter,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links, read_neighbours
 
 try:
     import libvirt
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Story
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
+    from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 CONNECT_SECONDS = 2
@@ -54,8 +55,7 @@ class Door:
 
 @dataclass(frozen=True)
 class Evidence:
-    links: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By name, as `ip` shows them."""
+    links: Mapping[str, Link] = field(default_factory=dict)
     networks: Mapping[str, bool] = field(default_factory=dict)
     """Whether each libvirt network is started."""
     bmc_doors: Sequence[Door] = ()
@@ -86,7 +86,7 @@ class Evidence:
 def of_path(connection: Any) -> Evidence:
     """What is seen at a glance."""
     return Evidence(
-        links={link["ifname"]: link for link in _ip("-details", "link", "show")},
+        links=read_links(),
         networks={network.name(): bool(network.isActive()) for network in connection.listAllNetworks()},
     )
 
@@ -94,14 +94,14 @@ def of_path(connection: Any) -> Evidence:
 def gather(connection: Any, lab: Lab) -> Evidence:
     seen, definition = of_path(connection), _definition(connection, lab)
     runs = seen.networks.get(lab.machine_network["name"])
-    links = {link["address"]: f"link {name}" for name, link in seen.links.items()}
+    links = {link.mac: f"link {name}" for name, link in seen.links.items() if link.mac}
     return replace(
         seen,
         bmc_doors=_doors(lab) if runs and lab.protocol != BmcProtocol.IPMI else (),
         firewall=_firewall(lab),
         leases=_leases(connection, lab),
         forwarding={family: _is_one(path) for family, path in FORWARDING.items() if path.exists()},
-        neighbours={entry["dst"]: entry["lladdr"] for entry in _ip("neigh", "show") if "lladdr" in entry},
+        neighbours={neighbour.address: neighbour.mac for neighbour in read_neighbours()},
         machines={**links, **_vms(connection)},
         rules=packet_filter.read(),
         lost_rules=network_filter.lost_of(network_xml.definition_of(_description(connection, lab))) if runs else (),
@@ -127,12 +127,6 @@ def _description(connection: Any, lab: Lab) -> str:
     with suppress(libvirt.libvirtError):
         return str(connection.networkLookupByName(lab.machine_network["name"]).XMLDesc())
     return "<network/>"
-
-
-def _ip(*words: str) -> list[dict[str, Any]]:
-    with suppress(OperatorError, ValueError):
-        return [entry for entry in json.loads(run("ip", "-json", *words) or "[]") if entry]
-    return []
 
 
 def _doors(lab: Lab) -> list[Door]:

@@ -19,10 +19,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 
+DEFAULT = "default"
 MOST_NAMED = 3
 CLOCK_SECONDS = 5
 BOOTS = "the VM boots and tells so by its channel"
@@ -100,21 +101,25 @@ def _routes(lab: Lab, story: Story) -> Iterator[Check]:
     told = lab.bootstrap_routes()
     missing = [route for route in told if route not in routes]
     if told:
-        trouble = f"lacks {', '.join(missing)}" if missing else ""
-        yield verdict("static routes", BOOTSTRAP, trouble, ", ".join(told), missing=missing)
-    if any(route.startswith("default via") for route in told) or not lab.has_way_out:
+        trouble = f"lacks {_shown_routes(missing)}" if missing else ""
+        yield verdict("static routes", BOOTSTRAP, trouble, _shown_routes(told), missing=missing)
+    if any(to == DEFAULT for to, _via in told) or not lab.has_way_out:
         return
-    defaults = [route for route in routes if route.startswith("default via")]
+    defaults = [route for route in routes if route[0] == DEFAULT]
     families = lab.bootstrap_families
-    trouble = "" if len(defaults) >= len(families) else f"{', '.join(defaults) or 'no default route'}"
+    trouble = "" if len(defaults) >= len(families) else _shown_routes(defaults) or "no default route"
     yield verdict(
         "gateway",
         BOOTSTRAP,
         trouble,
         f"a default route for {' and '.join(families)}",
-        ", ".join(defaults),
+        _shown_routes(defaults),
         routes=defaults,
     )
+
+
+def _shown_routes(routes: Sequence[Sequence[str]]) -> str:
+    return ", ".join(f"{to} via {via}" for to, via in routes)
 
 
 def _names(lab: Lab, story: Story) -> Check:

@@ -12,6 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.hosts 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, networks
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.vips import STATIC, vips
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 
 KEYS = {
@@ -28,8 +29,8 @@ KEYS = {
 MACHINE_NETWORK = "networking.machineNetwork"
 
 
-def contradictions(made: dict[str, Any], config: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Paths and errors of a configuration that was changed from the lab's own."""
+def contradictions(made: dict[str, Any], config: dict[str, Any]) -> Iterator[Finding]:
+    """In a configuration that was changed from the lab's own."""
     if not isinstance(at(config, PLATFORM), Mapping):
         return
     for path, key in KEYS.items():
@@ -43,12 +44,16 @@ def contradictions(made: dict[str, Any], config: dict[str, Any]) -> Iterator[tup
     other = [name for name in {**ours, **theirs} if theirs.get(name) != ours.get(name)]
     if other:
         parts = "name, role, bootMACAddress and bmc.address"
-        yield HOSTS, f"{HOSTS}: {must_be(f'as lab_spec.nodes gives the hosts in {parts}', ', '.join(other))}"
+        yield _contradiction(HOSTS, must_be(f"as lab_spec.nodes gives the hosts in {parts}", ", ".join(other)))
 
 
-def _other(path: str, theirs: Any, ours: Any, key: str) -> Iterator[tuple[str, str]]:
+def _other(path: str, theirs: Any, ours: Any, key: str) -> Iterator[Finding]:
     if theirs != ours:
-        yield path, f"{path}: {must_be(f'{ours}, as lab_spec.{key} gives it', theirs)}"
+        yield _contradiction(path, must_be(f"{ours}, as lab_spec.{key} gives it", theirs))
+
+
+def _contradiction(path: str, message: str) -> Finding:
+    return Finding("install_config.contradiction", path, message)
 
 
 def _networks(config: dict[str, Any]) -> str | None:

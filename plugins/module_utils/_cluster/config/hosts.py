@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import ROLES
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, invalid
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MAC_PATTERN
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, BmcProtocol
@@ -21,7 +22,7 @@ HOSTS = f"{PLATFORM}.hosts"
 VIRTUAL_MEDIA = ("redfish-virtualmedia", "idrac-virtualmedia", "ilo5-virtualmedia")
 
 
-def problems(config: dict[str, Any]) -> Iterator[str]:
+def problems(config: dict[str, Any]) -> Iterator[Finding]:
     hosts = entries(config, HOSTS)
     yield from _counts(config, hosts)
     for name, values in (
@@ -34,10 +35,10 @@ def problems(config: dict[str, Any]) -> Iterator[str]:
         yield from _host(config, host, f"{HOSTS}[{number}]")
     external = _lower(at(config, PLATFORM).get("externalMACAddress"))
     if external is not None and external in [_lower(host.get("bootMACAddress")) for host in hosts]:
-        yield f"{PLATFORM}.externalMACAddress: {already_used('a host', external)}"
+        yield invalid(f"{PLATFORM}.externalMACAddress", already_used("a host", external))
 
 
-def _counts(config: dict[str, Any], hosts: list[Any]) -> Iterator[str]:
+def _counts(config: dict[str, Any], hosts: list[Any]) -> Iterator[Finding]:
     wanted = {
         "master": at(config, "controlPlane.replicas"),
         "arbiter": at(config, "arbiter.replicas") or 0,
@@ -46,32 +47,32 @@ def _counts(config: dict[str, Any], hosts: list[Any]) -> Iterator[str]:
     there = Counter(host.get("role") for host in hosts if isinstance(host.get("role"), str))
     for role, count in wanted.items():
         if isinstance(count, int) and there[role] < count:
-            yield f"{HOSTS}: must have {count} of the role {role}, one for each replica {got(there[role])}"
+            yield invalid(HOSTS, f"must have {count} of the role {role}, one for each replica {got(there[role])}")
 
 
-def _one_each(name: str, values: list[Any]) -> Iterator[str]:
+def _one_each(name: str, values: list[Any]) -> Iterator[Finding]:
     for number, value in enumerate(values):
         if not isinstance(value, str) or not value:
-            yield f"{HOSTS}[{number}].{name}: missing; every host must have one"
+            yield invalid(f"{HOSTS}[{number}].{name}", "missing; every host must have one")
         elif value in values[:number]:
-            yield f"{HOSTS}[{number}].{name}: {already_used(f'hosts[{values.index(value)}]', value)}"
+            yield invalid(f"{HOSTS}[{number}].{name}", already_used(f"hosts[{values.index(value)}]", value))
 
 
-def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterator[str]:
+def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterator[Finding]:
     if host.get("role") not in ROLES.values():
-        yield f"{path}.role: {must_be(f'one of {_listed(ROLES)}', host.get('role'))}"
+        yield invalid(f"{path}.role", must_be(f"one of {_listed(ROLES)}", host.get("role")))
     mac = host.get("bootMACAddress")
     if isinstance(mac, str) and not re.fullmatch(MAC_PATTERN, mac):
-        yield f"{path}.bootMACAddress: {must_be('six pairs of hex digits', mac)}"
+        yield invalid(f"{path}.bootMACAddress", must_be("six pairs of hex digits", mac))
     mode, scheme = host.get("bootMode", "UEFI"), _scheme(host)
     if mode not in BOOT_MODES.values():
-        yield f"{path}.bootMode: {must_be(f'one of {_listed(BOOT_MODES)}', mode)}"
+        yield invalid(f"{path}.bootMode", must_be(f"one of {_listed(BOOT_MODES)}", mode))
     if mode == "UEFISecureBoot" and scheme == BmcProtocol.IPMI:
-        yield f"{path}.bootMode: {must_be('UEFI or legacy with ipmi', mode)}"
+        yield invalid(f"{path}.bootMode", must_be("UEFI or legacy with ipmi", mode))
     disabled = at(config, f"{PLATFORM}.provisioningNetwork") == "Disabled"
     if scheme and disabled and scheme not in VIRTUAL_MEDIA:
         media = f"one of {', '.join(VIRTUAL_MEDIA)} without a provisioning network"
-        yield f"{path}.bmc.address: {must_be(media, scheme)}"
+        yield invalid(f"{path}.bmc.address", must_be(media, scheme))
 
 
 def _listed(names: Mapping[Any, str]) -> str:

@@ -21,16 +21,17 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules import problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 
 class InstallConfigError(OperatorError):
     """Invalid for installers of that release. Its text lists every error, one per line."""
 
-    def __init__(self, release: Release, found: list[str]) -> None:
+    def __init__(self, release: Release, found: list[Finding]) -> None:
         count = len(found)
         heading = f"install-config.yaml has {count} error{'s' if count > 1 else ''} for release {text(release)}:"
-        super().__init__("\n".join([heading, *(f"- {problem}" for problem in found)]))
+        super().__init__("\n".join([heading, *(f"- {finding}" for finding in found)]))
 
 
 def install_config(
@@ -54,8 +55,9 @@ def install_config(
     }
     result: dict[str, Any] = merged(made, own.get("config", {}))
     found = problems(result, release)
-    reported = [problem.partition(":")[0] for problem in found]
-    found += [why for path, why in contradictions(made, result) if not any(_overlap(path, key) for key in reported)]
+    reported = [finding.subject for finding in found]
+    others = contradictions(made, result)
+    found += [other for other in others if not any(_overlap(other.subject, key) for key in reported)]
     if found:
         raise InstallConfigError(release, found)
     return result

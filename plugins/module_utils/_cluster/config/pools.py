@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, invalid
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
     ARBITER_AND_FENCING,
     FENCING_WITHOUT_PREVIEW,
@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     Release,
     text,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
 
 FEWEST, PAIR = 3, 2
@@ -23,11 +24,11 @@ WITH_PREVIEWS = ("TechPreviewNoUpgrade", "CustomNoUpgrade")
 FENCES = "controlPlane.fencing.credentials"
 
 
-def problems(config: dict[str, Any], release: Release) -> Iterator[str]:
+def problems(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     misread = [problem for path, name, pool in pools(config) for problem in _pool(path, name, pool)]
     yield from misread or _counts(config, release)
     if len(config["compute"]) > 1:
-        yield f"compute: must have one pool {got(len(config['compute']))}"
+        yield invalid("compute", f"must have one pool {got(len(config['compute']))}")
     yield from _fences(config, release)
 
 
@@ -40,36 +41,36 @@ def pools(config: dict[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]
         yield f"compute[{number}]", "worker", pool
 
 
-def _pool(path: str, name: str, pool: Mapping[str, Any]) -> Iterator[str]:
+def _pool(path: str, name: str, pool: Mapping[str, Any]) -> Iterator[Finding]:
     """Without replicas, as in a list that was replaced, the installer would use 3."""
     if pool.get("name") != name:
-        yield f"{path}.name: {must_be(name, pool.get('name'))}"
+        yield invalid(f"{path}.name", must_be(name, pool.get("name")))
     replicas = pool.get("replicas")
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        yield f"{path}.replicas: {must_be('a whole number', replicas)}"
+        yield invalid(f"{path}.replicas", must_be("a whole number", replicas))
 
 
-def _counts(config: dict[str, Any], release: Release) -> Iterator[str]:
+def _counts(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     count, arbiters = config["controlPlane"]["replicas"], at(config, "arbiter.replicas") or 0
     pair = release >= ARBITER_AND_FENCING and (arbiters == 1 or len(entries(config, FENCES)) == PAIR)
     if count < FEWEST and not (count == PAIR and pair):
         right = f"{FEWEST} or more, or {PAIR} with an arbiter or with two fencing credentials"
-        yield f"controlPlane.replicas: {must_be(right, count)}"
+        yield invalid("controlPlane.replicas", must_be(right, count))
     elif arbiters and count != PAIR:
         right = f"0 with {count} control plane nodes: an arbiter is for exactly {PAIR}"
-        yield f"arbiter.replicas: {must_be(right, arbiters)}"
+        yield invalid("arbiter.replicas", must_be(right, arbiters))
 
 
-def _fences(config: dict[str, Any], release: Release) -> Iterator[str]:
+def _fences(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     credentials = entries(config, FENCES)
     if credentials and release < FENCING_WITHOUT_PREVIEW and config.get("featureSet") not in WITH_PREVIEWS:
         right = f"{' or '.join(WITH_PREVIEWS)} with fencing, a technology preview in release {text(release)}"
-        yield f"featureSet: {must_be(right, config.get('featureSet'))}"
+        yield invalid("featureSet", must_be(right, config.get("featureSet")))
     if credentials and len(credentials) != PAIR:
-        yield f"{FENCES}: must have {PAIR} items, one for each control plane node {got(len(credentials))}"
+        yield invalid(FENCES, f"must have {PAIR} items, one for each control plane node {got(len(credentials))}")
     names = [host.get("name") for host in entries(config, f"{PLATFORM}.hosts") if host.get("role") == "master"]
     for number, credential in enumerate(credentials):
         if credential.get("hostname") not in names:
-            yield f"{FENCES}[{number}].hostname: {must_be('a control plane host', credential.get('hostname'))}"
+            yield invalid(f"{FENCES}[{number}].hostname", must_be("a control plane host", credential.get("hostname")))
         if not isinstance(credential.get("address"), str):
-            yield f"{FENCES}[{number}].address: {must_be('the address of its BMC', credential.get('address'))}"
+            yield invalid(f"{FENCES}[{number}].address", must_be("the address of its BMC", credential.get("address")))

@@ -9,7 +9,12 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
+
+
+def invalid(key: str, message: str) -> Finding:
+    return Finding("install_config.invalid", key, message)
 
 
 def at(config: Any, path: str) -> Any:

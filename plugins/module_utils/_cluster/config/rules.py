@@ -17,7 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import pools as config_pools
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import vips as config_vips
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.pools import FENCES
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, invalid
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
     BMC,
     FENCE,
@@ -31,6 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     Release,
     text,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_CLUSTER_NAME
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, nearest, show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
@@ -40,8 +41,8 @@ MAPPINGS = ("metadata", "networking", "controlPlane", "platform", PLATFORM)
 LISTS = ("compute", f"{PLATFORM}.hosts")
 
 
-def problems(config: dict[str, Any], release: Release) -> list[str]:
-    """All errors, as `key: message`."""
+def problems(config: dict[str, Any], release: Release) -> list[Finding]:
+    """All errors; their subjects are keys."""
     misshapen = list(_shapes(config))
     if misshapen:
         return misshapen
@@ -55,18 +56,18 @@ def problems(config: dict[str, Any], release: Release) -> list[str]:
     ]
 
 
-def _shapes(config: dict[str, Any]) -> Iterator[str]:
+def _shapes(config: dict[str, Any]) -> Iterator[Finding]:
     """The other rules rely on these."""
     for path in (*MAPPINGS, *(["arbiter"] if "arbiter" in config else [])):
         if not isinstance(at(config, path), Mapping):
-            yield f"{path}: {must_be('a mapping, or left to the lab', at(config, path))}"
+            yield invalid(path, must_be("a mapping, or left to the lab", at(config, path)))
     for path in (*LISTS, *([FENCES] if at(config, FENCES) is not None else [])):
         found = at(config, path)
         if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-            yield f"{path}: {must_be('a list of mappings, or left to the lab', found)}"
+            yield invalid(path, must_be("a list of mappings, or left to the lab", found))
 
 
-def _keys(config: dict[str, Any], release: Release) -> Iterator[str]:
+def _keys(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     yield from _unknown(config, TOP, "", release)
     yield from _unknown(config["networking"], NETWORKING, NETWORKING, release)
     for path, _name, pool in config_pools.pools(config):
@@ -82,28 +83,34 @@ def _keys(config: dict[str, Any], release: Release) -> Iterator[str]:
         yield from _unknown(credential, FENCE, f"{FENCES}[{number}]", release)
 
 
-def _unknown(given: Mapping[str, Any], section: str, path: str, release: Release) -> Iterator[str]:
+def _unknown(given: Mapping[str, Any], section: str, path: str, release: Release) -> Iterator[Finding]:
     known = {name for name, since in KEYS[section].items() if since <= release}
     for name in given:
         if name in known:
             continue
         where, since = inside(path, show_key(name)), KEYS[section].get(name)
         if since:
-            yield f"{where}: not available in release {text(release)}; the first release with it is {text(since)}"
+            yield invalid(
+                where, f"not available in release {text(release)}; the first release with it is {text(since)}"
+            )
             continue
         close = nearest(str(name), known)
-        yield f"{where}: unknown key in release {text(release)}; {f'did you mean {close}?' if close else 'remove it'}"
+        yield invalid(
+            where, f"unknown key in release {text(release)}; {f'did you mean {close}?' if close else 'remove it'}"
+        )
 
 
-def _identity(config: dict[str, Any]) -> Iterator[str]:
+def _identity(config: dict[str, Any]) -> Iterator[Finding]:
     if config.get("apiVersion") != "v1":
-        yield f"apiVersion: {must_be('v1', config.get('apiVersion'))}"
+        yield invalid("apiVersion", must_be("v1", config.get("apiVersion")))
     name = config["metadata"].get("name")
     if not isinstance(name, str) or not re.fullmatch(LABEL_PATTERN, name) or len(name) > LONGEST_CLUSTER_NAME:
-        yield f"metadata.name: {must_be(f'a name of at most {LONGEST_CLUSTER_NAME} characters, without a dot', name)}"
+        yield invalid(
+            "metadata.name", must_be(f"a name of at most {LONGEST_CLUSTER_NAME} characters, without a dot", name)
+        )
     if not isinstance(config.get("baseDomain"), str) or not config["baseDomain"]:
-        yield f"baseDomain: {must_be('a domain', config.get('baseDomain'))}"
+        yield invalid("baseDomain", must_be("a domain", config.get("baseDomain")))
     if list(config["platform"]) != ["baremetal"]:
-        yield f"platform: {must_be('baremetal alone', ', '.join(map(show_key, config['platform'])))}"
+        yield invalid("platform", must_be("baremetal alone", ", ".join(map(show_key, config["platform"]))))
     if "imageContentSources" in config and "imageDigestSources" in config:
-        yield "imageContentSources: must not be used with imageDigestSources: remove one of the two"
+        yield invalid("imageContentSources", "must not be used with imageDigestSources: remove one of the two")

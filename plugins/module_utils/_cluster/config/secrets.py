@@ -38,7 +38,7 @@ def with_secrets(
     for credential in entries(result, "controlPlane.fencing.credentials"):
         _log_in(credential, credential["hostname"], logins)
     complete: dict[str, Any] = merged(result, extra)
-    errors = [text for _path, text in contradictions(result, complete)]
+    errors = list(map(str, contradictions(result, complete)))
     if errors:
         raise OperatorError("\n".join(["The secret part of install-config.yaml contradicts the lab:", *errors]))
     return complete

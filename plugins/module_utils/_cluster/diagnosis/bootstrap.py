@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import host as diagnosis_host
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import consoles, domain_xml, infra
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
 
 try:
     import libvirt
@@ -77,4 +77,4 @@ def _addresses(connection: Any, macs: Sequence[str]) -> Iterator[str]:
     for network in connection.listAllNetworks(libvirt.VIR_CONNECT_LIST_NETWORKS_ACTIVE):
         with suppress(libvirt.libvirtError):
             yield from (lease["ipaddr"] for lease in network.DHCPLeases() if (lease["mac"] or "").lower() in macs)
-    yield from (address for mac, address in diagnosis_host.neighbours() if mac in macs)
+    yield from (found.address for found in read_neighbours() if found.mac in macs)

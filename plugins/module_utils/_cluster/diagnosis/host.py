@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -14,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +23,6 @@ CONNECT_SECONDS, NAME_SECONDS = 3, 6
 MEMORY = Path("/proc/meminfo")
 PRESSURE = Path("/proc/pressure")
 PARTS = ("cpu", "memory", "io")
-GONE = ("FAILED", "INCOMPLETE")
-"""States of neighbours that did not answer."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class HostSeen:
 def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
     name = f"api.{domain}" if domain else ""
     errors = {vip: error_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
-    macs = {ip: mac for mac, ip in neighbours()}
+    macs = {neighbour.address: neighbour.mac for neighbour in read_neighbours()}
     return HostSeen(
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
@@ -76,15 +72,6 @@ def error_at(address: str, port: int) -> OSError | None:
 
 def _said(error: OSError | None) -> str:
     return (error.strerror or str(error) or type(error).__name__) if error else ""
-
-
-def neighbours() -> list[tuple[str, str]]:
-    """MAC and IP addresses of those that have answered."""
-    with suppress(OperatorError, ValueError):
-        entries = json.loads(run("ip", "-json", "neigh", "show") or "[]")
-        there = [entry for entry in entries if entry.get("lladdr") and not set(entry.get("state", ())) & set(GONE)]
-        return [(entry["lladdr"].lower(), entry["dst"]) for entry in there]
-    return []
 
 
 def _addresses(name: str) -> list[str]:

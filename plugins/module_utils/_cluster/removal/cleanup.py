@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import No
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, POOLS, Place, place_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect, connect_if_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,8 +97,8 @@ class Removal(Resource["leftovers.Remains | None", leftovers.RemovalPort]):
 
     @contextmanager
     def open(self) -> Iterator[leftovers.RemovalPort]:
-        files_only = _connection_or_files(self._lab, self.params)
-        with files_only as connection, _alone(self._lab.place, check_mode=self.check_mode):
+        connected = connect_if_there(self.params["libvirt_uri"], self._refuse_without_libvirt)
+        with connected as connection, _alone(self._lab.place, check_mode=self.check_mode):
             port = leftovers.RemovalPort(connection, self._lab)
             port.refuse_users()
             if not self.check_mode:
@@ -107,6 +107,19 @@ class Removal(Resource["leftovers.Remains | None", leftovers.RemovalPort]):
             port.finish()
             self._vms = list(port.bootstrap_vms)
             self._kept = [*(port.kept or port.stays()), *port.unproven]
+
+    def _refuse_without_libvirt(self, error: NotThereYetError) -> None:
+        """Unless libvirt has nothing of the cluster's, by its own files: then files are all."""
+        place = self._lab.place
+        if not (place.directory.exists() or place.events.parent.exists()):
+            raise error
+        left = labs.bootstraps_left(place.lab)
+        if left or not self.params["keep_nodes"]:
+            what = f"{', '.join(left)} of the cluster" if left else "the nodes"
+            raise OperatorError(
+                f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
+                "what of libvirt's belongs to the cluster."
+            ) from error
 
     def plan(self, current: leftovers.Remains | None, _desired: leftovers.Remains | None) -> Sequence[Step]:
         return leftovers.plan(current)
@@ -147,27 +160,6 @@ def _alone(place: Place, *, check_mode: bool) -> Iterator[None]:
     finally:
         for directory in (INSTALLS, INSTALLS.parent):
             files.remove_empty(directory)
-
-
-@contextmanager
-def _connection_or_files(lab: leftovers.Lab, params: dict[str, Any]) -> Iterator[Any]:
-    """None where libvirt cannot be asked and has nothing of the cluster's, by its own files: then files are all."""
-    with ExitStack() as stack:
-        try:
-            connection = stack.enter_context(connect(params["libvirt_uri"]))
-        except NotThereYetError as error:
-            place = lab.place
-            if not (place.directory.exists() or place.events.parent.exists()):
-                raise
-            left = labs.bootstraps_left(place.lab)
-            if left or not params["keep_nodes"]:
-                what = f"{', '.join(left)} of the cluster" if left else "the nodes"
-                raise OperatorError(
-                    f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
-                    "what of libvirt's belongs to the cluster."
-                ) from error
-            connection = None
-        yield connection
 
 
 @contextmanager

@@ -57,8 +57,8 @@ def read(connection: Any, scene: Scene) -> dict[str, Any]:
     networks = [_network(connection, wanted, unread) for wanted in scene.networks]
     bridge_of = {network["name"]: network["bridge"] for network in networks}
     vms = {who: _vm(connection, name, bridge_of, unread) for who, name in scene.vms.items()}
-    links = unread.guard("links", kernel.read_links, {})
-    uplinks = unread.guard("default routes", kernel.read_uplinks, [])
+    links = unread.guard("links", kernel.shown_links, {})
+    uplinks = unread.guard("default routes", kernel.shown_uplinks, [])
     named = {*bridge_of.values(), *scene.bridges, *_ends(scene), *_taps(vms), *(each["device"] for each in uplinks)}
     return {
         "host": os.uname().nodename,
@@ -94,6 +94,7 @@ def _network(connection: Any, wanted: Mapping[str, Any], unread: Unread) -> dict
         "state": MISSING,
         "bridge": wanted["bridge"],
         "forward": wanted.get("forward"),
+        "routes_ipv6": False,
         "mtu": wanted.get("mtu"),
         "addresses": [f"{each['gateway']}/{each['prefix']}" for each in wanted["addresses"] if each["gateway"]],
         "missing_addresses": [],
@@ -109,7 +110,12 @@ def _seen_of_network(connection: Any, name: str) -> dict[str, Any]:
         return {}
     text = network.XMLDesc()
     definition = definition_of(text)
-    seen = {"state": INACTIVE, "bridge": definition.bridge, "forward": definition.forward}
+    seen = {
+        "state": INACTIVE,
+        "bridge": definition.bridge,
+        "forward": definition.forward,
+        "routes_ipv6": definition.routes_ipv6,
+    }
     if not network.isActive():
         return seen
     health = health_of(name, text)

@@ -1,60 +1,53 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's links and default routes, as `ip` tells them."""
+"""The host's links and default routes, as the picture shows them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+import socket
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import (
+    Address,
+    Link,
+    read_addresses,
+    read_links,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import default_routes
 
 PHYSICAL = "physical"
+FAMILIES = {"ipv4": socket.AF_INET, "ipv6": socket.AF_INET6}
 
 
-def read_links() -> dict[str, dict[str, Any]]:
+def shown_links() -> dict[str, dict[str, Any]]:
     """By name: kind, mac, mtu, up, carrier, master, peer, addresses."""
-    shown = [item for item in json.loads(run("ip", "-json", "-details", "address", "show")) if item.get("ifname")]
-    return {item["ifname"]: link_of(item) for item in shown}
+    addresses = read_addresses()
+    return {name: link_of(link, addresses) for name, link in read_links().items()}
 
 
-def link_of(shown: Mapping[str, Any]) -> dict[str, Any]:
-    about = shown.get("linkinfo", {})
-    flags = shown.get("flags", [])
-    addresses = [item for item in shown.get("addr_info", []) if "local" in item and item.get("scope") != "link"]
+def link_of(link: Link, addresses: Sequence[Address] = ()) -> dict[str, Any]:
+    own = [address for address in addresses if address.link == link.name and not address.interface.is_link_local]
     return {
-        "kind": about.get("info_data", {}).get("type") or about.get("info_kind") or _kind_of_hardware(shown),
-        "mac": shown.get("address"),
-        "mtu": shown.get("mtu"),
-        "up": "UP" in flags,
-        "carrier": "LOWER_UP" in flags,
-        "master": shown.get("master"),
-        # "link" is a name of this network namespace only without a namespace's number.
-        "peer": shown.get("link") if about.get("info_kind") == "veth" and "link_netnsid" not in shown else None,
-        "addresses": [f"{item['local']}/{item['prefixlen']}" for item in addresses],
+        "kind": "tap" if link.tap else link.kind or (PHYSICAL if link.hardware == "ether" else link.hardware),
+        "mac": link.mac or None,
+        "mtu": link.mtu,
+        "up": link.up,
+        "carrier": link.carrier,
+        "master": link.master,
+        "peer": link.peer if link.kind == "veth" else None,
+        "addresses": [str(address.interface) for address in own],
     }
 
 
-def _kind_of_hardware(shown: Mapping[str, Any]) -> str:
-    return PHYSICAL if shown.get("link_type") == "ether" else str(shown.get("link_type", "unknown"))
-
-
-def read_uplinks() -> list[dict[str, Any]]:
+def shown_uplinks() -> list[dict[str, Any]]:
     """Of each family the default route that is taken."""
-    return [uplink for family in ("ipv4", "ipv6") for uplink in _uplinks(family)]
-
-
-def _uplinks(family: str) -> list[dict[str, Any]]:
-    option = {"ipv4": "-4", "ipv6": "-6"}[family]
-    routes = json.loads(run("ip", "-json", option, "route", "show", "default") or "[]")
-    best: dict[str, Any] = min(routes, key=lambda route: route.get("metric", 0), default={})
-    hops = best.get("nexthops") or [best]
     return [
-        {"family": family, "device": hop["dev"], "gateway": hop.get("gateway") or hop.get("via", {}).get("host")}
-        for hop in hops
-        if "dev" in hop
+        {"family": family, "device": hop.device, "gateway": hop.gateway or None}
+        for family, number in FAMILIES.items()
+        for route in default_routes(number)[:1]
+        for hop in route.hops
     ]
 
 

@@ -24,9 +24,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     compared,
     verdict,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import installer_view
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import default_routes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,11 +60,10 @@ def _answers(way: dict[str, str]) -> bool:
 
 def _routers(lab: Lab) -> list[str]:
     found = []
-    for family, option in (("ipv4", "-4"), ("ipv6", "-6")):
+    for family, kernel_family in (("ipv4", socket.AF_INET), ("ipv6", socket.AF_INET6)):
         if family in lab.bootstrap_families:
-            routes = json.loads(run("ip", "-json", option, "route", "show", "default") or "[]")
-            found += [route["gateway"] for route in routes if "gateway" in route]
-    return [address for address in found if not address.startswith("fe80:")]
+            found += [hop.gateway for route in default_routes(kernel_family) for hop in route.hops]
+    return [address for address in found if address and not address.startswith("fe80:")]
 
 
 def _name_servers(lab: Lab) -> list[str]:

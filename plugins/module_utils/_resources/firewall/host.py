@@ -9,16 +9,14 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import UMASK
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-LINKS = Path("/sys/class/net")
 
 
 @dataclass(frozen=True, order=True)
@@ -39,7 +37,8 @@ class Chain:
 
 def no_bridges(names: Iterable[str]) -> list[str]:
     """Those that are links of another kind. A bridge that is yet to come is none of them."""
-    return [name for name in names if (LINKS / name).exists() and not (LINKS / name / "bridge").is_dir()]
+    links = read_links()
+    return [name for name in names if name in links and links[name].kind != "bridge"]
 
 
 def program(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,11 +73,11 @@ def _plan_presence(current: Firewall, desired: Firewall) -> Sequence[Step]:
     staying = {chain for chain in current.chains if chain.place not in outdated}
     entry_differs = current.hook_entry != desired.hook_entry
     return [
-        *(Step("close", str(item)) for item in current.openings if item not in desired.openings),
+        *(Step("close", item) for item in current.openings if item not in desired.openings),
         *(Step("remove", place) for place in outdated),
         *([Step("write", "hook entry")] if entry_differs else []),
         *([Step("run", "hook entry")] if set(desired.chains) - staying else []),
-        *(Step("open", str(item)) for item in desired.openings if item not in current.openings),
+        *(Step("open", item) for item in desired.openings if item not in current.openings),
         *(Step("disable", name) for name in current.units if "@." not in name and name not in desired.units),
         *(
             Step("write" if name == unit.TEMPLATE else "enable", name)
@@ -102,7 +102,7 @@ def _outdated(current: Sequence[Chain], desired: Sequence[Chain]) -> list[str]:
 def _plan_removal(current: Firewall) -> Sequence[Step]:
     # The entry knows what is in firewalld, so it outlives that; it would bring chains back, so it goes before them.
     return [
-        *(Step("close", str(item)) for item in current.openings),
+        *(Step("close", item) for item in current.openings),
         *(Step("disable", name) for name in current.units if "@." not in name),
         *([Step("delete", unit.TEMPLATE)] if any("@." in name for name in current.units) else []),
         *([] if current.hook_entry == "absent" else [Step("delete", "hook entry")]),
@@ -187,11 +187,10 @@ class FirewallPort:
 
     def _apply_to_firewalld(self, step: Step, daemon: Firewalld) -> None:
         if step.verb == "open":
-            opening = opening_from(step.target)
-            self._memory.note({COPIES: dict.fromkeys(copy_of(opening.place).missing(), "missing")})
-            daemon.add(opening)
+            self._memory.note({COPIES: dict.fromkeys(copy_of(step.target.place).missing(), "missing")})
+            daemon.add(step.target)
         elif step.verb == "close":
-            daemon.remove(opening_from(step.target))
+            daemon.remove(step.target)
             for place in self._copies():
                 daemon.restore(place)
         elif step.verb == "restore":
@@ -225,8 +224,7 @@ class FirewallPort:
 
 
 class LabFirewall(Resource["Firewall | None", FirewallPort]):
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("lab_firewall", check_mode=self.check_mode)
+    alone = partial(one_at_a_time, "lab_firewall")
 
     def desired(self) -> Firewall | None:
         memory = HostMemory(Path(self.params["memory"]))

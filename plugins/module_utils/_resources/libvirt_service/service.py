@@ -9,6 +9,7 @@ import signal
 import socket
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection im
     lists_interfaces,
     missing_bindings,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
 SOCKET = Path("/run/libvirt/libvirt-sock")
 SYSTEMD_SOCKETS = {
@@ -55,7 +56,6 @@ HOOK_STEPS = {"install": network_hook.install, "remove": network_hook.uninstall}
 PATIENCE = 30.0
 TOPIC = "libvirt_service"
 SHIPPED = "default"
-LINKS = Path("/sys/class/net")
 
 
 @dataclass(frozen=True)
@@ -208,12 +208,11 @@ def _unit_properties(units: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 class HostLibvirt(Resource[LibvirtService, "Systemd | Daemons"]):
+    alone = partial(one_at_a_time, "libvirt_service")
+
     @property
     def is_wanted(self) -> bool:
         return self.params["state"] == "started"
-
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("libvirt_service", check_mode=self.check_mode)
 
     def desired(self) -> LibvirtService:
         # Where systemd is in charge, and not merely installed, it keeps this directory.
@@ -269,4 +268,4 @@ def _things_of_others() -> dict[str, list[str]]:
 def _is_of_others(network: Any) -> bool:
     if network.name() != SHIPPED:
         return True
-    return bool(network.isActive()) and any(LINKS.glob(f"{network.bridgeName()}/brif/*"))
+    return bool(network.isActive()) and bool(ports_of(network.bridgeName(), read_links()))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_health as health
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_ports as ports
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import advertising_devices, in_the_way, routes
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.state import HOW_TO_ALLOW
@@ -78,7 +78,7 @@ def _way_for_guests(connection: Any, keep: Collection[str]) -> str:
 
 def _plugged_in(connection: Any, bridge: str, leaving: Collection[str]) -> dict[str, str]:
     """By port: the VM that it is of, if it is one's."""
-    there = [port for port in ports.ports_of(bridge) if port not in leaving]
+    there = [port for port in ports_of(bridge, read_links()) if port not in leaving]
     domains = connection.listAllDomains(RUNNING) if there else []
     guests = {port: domain.name() for domain in domains for port in xml.ports_of_guest(domain.XMLDesc())}
     return {port: guests.get(port, "") for port in there}
@@ -110,11 +110,12 @@ def _dnsmasq(name: str) -> Iterator[str]:
 
 
 def _link(connection: Any, bridge: str, leaving: Collection[str]) -> Iterator[str]:
-    if not ports.link_exists(bridge):
+    link = read_links().get(bridge)
+    if link is None:
         return
-    if not ports.is_bridge(bridge):
+    if link.kind != "bridge":
         yield f"{bridge} exists and is no bridge: name another bridge"
-    elif bridge not in leaving or ports.alias_of(bridge) != MARK:
+    elif bridge not in leaving or link.alias != MARK:
         yield f"bridge {bridge} exists and is no libvirt network's: remove it, or name another bridge"
     else:
         there = _plugged_in(connection, bridge, leaving)

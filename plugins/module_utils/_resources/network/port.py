@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
@@ -20,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import networ
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_health as health
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_leases as leases
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import network_xml as xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_ports import PortsNote, hook_text, reconnect
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.dnsmasq import KNOWN_ONLY
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Definition, Lease
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.conflicts import Leaving
-
-
-LINKS = Path("/sys/class/net")
 
 
 class NetworkPort:
@@ -95,8 +92,8 @@ class NetworkPort:
             "forget ports of": self._note.forget,
             "autostart": lambda: self._network().setAutostart(1),
             "disable autostart of": lambda: self._network().setAutostart(0),
-            "forget": lambda: leases.forget(self._network().bridgeName(), step.target.split(", ")),
-            "release": lambda: self._release(step.target.split(", ")),
+            "forget": lambda: leases.forget(self._network().bridgeName(), step.target),
+            "release": lambda: self._release(step.target),
             "undefine": self._undefine,
         }[step.verb]()
 
@@ -106,7 +103,7 @@ class NetworkPort:
         network.undefine()
         # What libvirt leaves: the process number of dnsmasq, and the bridge in a zone of firewalld.
         files.remove(RUNNING_NETWORKS / f"{self._name}.pid")
-        if not (LINKS / bridge).exists():
+        if bridge not in read_links():
             with suppress(OperatorError):  # there is no firewalld, it does not run, or the bridge is in no zone
                 zone = run("firewall-cmd", f"--get-zone-of-interface={bridge}").strip()
                 run("firewall-cmd", f"--zone={zone}", f"--remove-interface={bridge}")
@@ -245,7 +242,7 @@ class NetworkPort:
                 place = xml.position_of(live, item)
                 network.update(command, section, place, xml.item_xml(item), libvirt.VIR_NETWORK_UPDATE_AFFECT_LIVE)
 
-    def _release(self, ips: list[str]) -> None:
+    def _release(self, ips: tuple[str, ...]) -> None:
         network = self._network()
         there = leases.leases_of(network)
         leases.release(network, [item for item in leases.stale(there, self._wanted().reservations) if item.ip in ips])

@@ -49,7 +49,7 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
     redefined = (current.owner, current.definition) != (desired.owner, desired.definition)
     starts = restart or running is None
     sections = [] if restart else _differing(running, wanted, LIVE_SECTIONS)
-    leases = ", ".join(lease.ip for lease in current.stale_leases)
+    leases = tuple(lease.ip for lease in current.stale_leases)
     steps = {
         Step("define", desired.name): redefined,
         Step("install hook of", desired.name): not current.hook,
@@ -101,4 +101,6 @@ def _changes(running: Definition | None, wanted: Definition | None, names: Itera
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return (", ".join(value) if isinstance(value, tuple) else str(value or "")) or "none"

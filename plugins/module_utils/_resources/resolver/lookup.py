@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 from contextlib import suppress
 from ipaddress import ip_address
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver import host_server
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 20.0
 ANSWER_SECONDS, PROGRAM_SECONDS = 1.0, 10.0
-LINKS = Path("/sys/class/net")
 
 
 def wait_until_known(lab: Lab, evidence: str) -> None:
@@ -43,11 +41,9 @@ def complaint(lab: Lab) -> str:
 
 
 def can_be_known(lab: Lab) -> bool:
-    with suppress(OSError):
-        socket.if_nametoindex(lab.link)
-        # systemd-resolved asks nobody on a link without carrier.
-        return not _is_resolveds() or (LINKS / lab.link / "carrier").read_text(encoding="ascii").strip() == "1"
-    return False
+    link = read_links().get(lab.link)
+    # systemd-resolved asks nobody on a link without carrier.
+    return link is not None and (link.carrier or not _is_resolveds())
 
 
 def _complaint_of(name: str, lab: Lab) -> str:

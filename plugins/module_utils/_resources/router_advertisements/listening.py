@@ -37,11 +37,20 @@ class Listening:
     next_boot: tuple[str, ...] | None = ()
 
 
+@dataclass(frozen=True)
+class Setting:
+    device: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.device}={self.value}"
+
+
 def plan(current: Listening, desired: Listening) -> Sequence[Step]:
     differing = {name: value for name, value in desired.now.items() if current.now[name] != value}
     return [
         *([] if current.next_boot == desired.next_boot else [Step("write" if desired.next_boot else "remove", "file")]),
-        *(Step("set", f"{name}={value}") for name, value in differing.items()),
+        *(Step("set", Setting(name, value)) for name, value in differing.items()),
     ]
 
 
@@ -74,10 +83,9 @@ class ListeningPort:
         elif step.verb == "remove":
             files.remove(self._file)
         else:
-            device, value = step.target.split("=")
-            if value == LISTENS_ALTHOUGH_FORWARDING:
+            if step.target.value == LISTENS_ALTHOUGH_FORWARDING:
                 self._note()
-            (SWITCHES / device / "accept_ra").write_text(value, encoding="ascii")
+            (SWITCHES / step.target.device / "accept_ra").write_text(step.target.value, encoding="ascii")
 
     def _note(self) -> None:
         self._memory.note({TOPIC: {name: _values()[name] for name in self.wanted.now if name not in self._noted}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 from uuid import UUID
@@ -32,7 +33,6 @@ except ImportError:  # connect() has said so by the time that anything here runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
 
 class StoragePoolPort:
@@ -182,13 +182,12 @@ def _build(pool: Any, directory: PoolDirectory) -> None:
 
 
 class LabPool(Resource["StoragePool | None", StoragePoolPort]):
+    alone = partial(one_at_a_time, "storage_pool")
+
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         super().__init__(params, check_mode=check_mode)
         self._stranger = ""
         self._kept: list[str] = []
-
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("storage_pool", check_mode=self.check_mode)
 
     def desired(self) -> StoragePool | None:
         self._pool = pool_from(self.params)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, noting, refuse_all
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import (
     MARK,
     is_ours,
-    ports_of,
     ports_of_others,
 )
 
@@ -97,7 +97,7 @@ def _vms_of_others(bridge: str, site: Site) -> list[str]:
     on_it = end in site.links and site.links[end].master == bridge
     if on_it or site.plugged.get(site.wiring.name, {}).get(end) == bridge or bridge not in site.links:
         return []
-    return [] if is_ours(site.links[bridge], site.links) else sorted(ports_of(bridge, site.links))
+    return [] if is_ours(site.links[bridge], site.links) else ports_of(bridge, site.links)
 
 
 def _networks_on(bridge: str, site: Site) -> Iterator[tuple[str, str]]:

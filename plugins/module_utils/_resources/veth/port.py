@@ -10,7 +10,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import network_h
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, joined
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import links as kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import (
     entry_of,
     entry_text,
@@ -18,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries 
     wirings_of,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_bad_owner, wiring_from
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.link_managers import (
@@ -85,10 +85,10 @@ class VethPairPort:
         try:
             if step.verb in ("write", "remove"):
                 self._apply_to_file(step)
-            elif step.verb in DELETING and kernel.lacks_netlink():
-                kernel.delete_by_ip(step.target)
+            elif step.verb in DELETING:
+                kernel.delete(step.target)
             else:
-                with kernel.netlink(str(step)) as route:
+                with kernel.changing(str(step)) as route:
                     self._apply_to_link(route, step.verb, step.target)
         except OSError as error:
             raise OperatorError(f"`{step}` failed: {error}.") from error
@@ -114,8 +114,6 @@ class VethPairPort:
             "set forward delay of": lambda: kernel.set_forward_delay(route, name, 0),
             "silence": lambda: kernel.silence(name),
             "up": lambda: kernel.set_link(route, name, state="up"),
-            "delete": lambda: kernel.delete(route, name),
-            "delete bridge": lambda: kernel.delete(route, name),
         }[verb]()
 
     def _add_bridge(self, route: Any, name: str) -> None:

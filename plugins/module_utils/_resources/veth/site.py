@@ -6,14 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import (
-    lacks_netlink,
-    may_change_links,
-    read_links,
-    read_links_by_ip,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK, is_ours, ports_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import ports_of, read_links
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK, is_ours
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,16 +64,13 @@ class Site:
 
     def _other_ports(self, bridge: str) -> list[str]:
         peers = {self.links[end].peer for end in self.ends}  # with an end, its peer goes
-        return sorted(ports_of(bridge, self.links) - peers - set(self.ends))
+        return [port for port in ports_of(bridge, self.links) if port not in {*peers, *self.ends}]
 
 
 def links_found(*, foreseeing: bool, removing: bool = False) -> dict[str, Link]:
-    if not may_change_links():
+    if not kernel.may_change_links():
         raise OperatorError("This process may not change network links: run as root, with `become: true`.")
-    try:
-        # Enough to see what is in the way before there are packages, and to remove what is ours after they are gone.
-        return read_links_by_ip() if (foreseeing or removing) and lacks_netlink() else read_links()
-    except NotThereYetError:
-        if foreseeing or removing:
-            return {}  # on an empty host there is nothing of ours; its files are seen all the same
-        raise
+    # What is in the way is seen before there are packages, and what is ours is removed after they are gone.
+    if not (foreseeing or removing):
+        kernel.refuse_without_pyroute2()
+    return read_links()

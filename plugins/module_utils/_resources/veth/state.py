@@ -53,16 +53,6 @@ class VethPair:
     unmanaged: dict[str, list[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Change(Step):
-    """A step that also says what was wrong, or where something goes."""
-
-    remark: str = ""
-
-    def __str__(self) -> str:
-        return f"{super().__str__()} ({self.remark})" if self.remark else super().__str__()
-
-
 def desired_ends(wiring: Wiring) -> tuple[End, ...]:
     a, b = wiring.plugs
     return End(a.name, a.bridge, wiring.mtu, b.name), End(b.name, b.bridge, wiring.mtu, a.name)
@@ -93,21 +83,21 @@ def _plan_files(current: VethPair, desired: VethPair) -> Iterator[Step]:
     wanted = {**desired.hook, **desired.unmanaged}
     for path, lines in wanted.items():
         if there.get(path) != lines:
-            yield Change("write", path, "was changed" if path in there else "")
+            yield Step("write", path, "was changed" if path in there else "")
     for path in there:
         if path not in wanted:
-            yield Change("remove", path)
+            yield Step("remove", path)
 
 
 def _plan_bridges(current: VethPair, desired: VethPair) -> Iterator[Step]:
     # With the ends still on them: that tells whose they are, should this be cut short.
-    yield from (Change("delete bridge", name, "no longer asked for") for name in _former_bridges(current, desired))
+    yield from (Step("delete bridge", name, "no longer asked for") for name in _former_bridges(current, desired))
     there = {bridge.name: bridge for bridge in current.bridges}
     for bridge in desired.bridges:
         if bridge.name in there:
             yield from _plan_bridge(there[bridge.name], bridge)
         else:
-            yield Change("add bridge", bridge.name)
+            yield Step("add bridge", bridge.name)
 
 
 def _former_bridges(current: VethPair, desired: VethPair) -> set[str]:
@@ -116,15 +106,15 @@ def _former_bridges(current: VethPair, desired: VethPair) -> set[str]:
 
 def _plan_bridge(found: Bridge, bridge: Bridge) -> Iterator[Step]:
     if not found.marked:
-        yield Change("mark", bridge.name, "its making was cut short")
+        yield Step("mark", bridge.name, "its making was cut short")
     if found.mtu != bridge.mtu:
-        yield Change("set mtu of", bridge.name, f"was {found.mtu}")
+        yield Step("set mtu of", bridge.name, f"was {found.mtu}")
     if found.forward_delay != bridge.forward_delay:
-        yield Change("set forward delay of", bridge.name, f"was {(found.forward_delay or 0) / 100:g} s")
+        yield Step("set forward delay of", bridge.name, f"was {(found.forward_delay or 0) / 100:g} s")
     if found.answers != bridge.answers:
-        yield Change("silence", bridge.name, "the host answered on it")
+        yield Step("silence", bridge.name, "the host answered on it")
     if not found.up:
-        yield Change("up", bridge.name, "was down")
+        yield Step("up", bridge.name, "was down")
 
 
 def _plan_ends(current: VethPair, desired: VethPair) -> Iterator[Step]:
@@ -132,37 +122,37 @@ def _plan_ends(current: VethPair, desired: VethPair) -> Iterator[Step]:
     there = {end.name: replace(end, bridge=None) if end.bridge in former else end for end in current.ends}
     if [end.peer for end in current.ends] != [end.peer for end in desired.ends]:
         yield from _plan_deletion(current.ends)
-        yield Change("add", desired.ends[0].name, f"with {desired.ends[1].name}")
+        yield Step("add", desired.ends[0].name, f"with {desired.ends[1].name}")
         there = {end.name: replace(end, bridge=None, up=False) for end in desired.ends}
     # Both are let go before either goes anywhere: not even for a moment are both on one bridge.
     for end in desired.ends:
         if there[end.name].bridge not in (None, end.bridge):
-            yield Change("release", end.name, f"was on {there[end.name].bridge}")
+            yield Step("release", end.name, f"was on {there[end.name].bridge}")
     for end in desired.ends:
         yield from _plan_end(there[end.name], end)
 
 
 def _plan_end(found: End, end: End) -> Iterator[Step]:
     if found.mtu != end.mtu:
-        yield Change("set mtu of", end.name, f"was {found.mtu}")
+        yield Step("set mtu of", end.name, f"was {found.mtu}")
     if end.bridge and found.bridge != end.bridge:
-        yield Change("join", end.name, f"to {end.bridge}")
+        yield Step("join", end.name, f"to {end.bridge}")
     if not found.up:
-        yield Change("up", end.name, "was down")
+        yield Step("up", end.name, "was down")
 
 
 def _plan_deletion(ends: Sequence[End]) -> Iterator[Step]:
     gone: set[str | None] = set()
     for end in ends:
         if end.name not in gone:  # with one end, its peer goes
-            yield Change("delete", end.name, f"with its peer {end.peer}" if end.peer else "its peer is elsewhere")
+            yield Step("delete", end.name, f"with its peer {end.peer}" if end.peer else "its peer is elsewhere")
             gone.add(end.peer)
 
 
 def _plan_removal(current: VethPair) -> Iterator[Step]:
     """First what would bring it back; last what keeps link managers away."""
-    yield from (Change("remove", path) for path in current.hook)
+    yield from (Step("remove", path) for path in current.hook)
     # With the ends still on them: that tells whose they are, should this be cut short.
-    yield from (Change("delete bridge", bridge.name) for bridge in current.bridges)
+    yield from (Step("delete bridge", bridge.name) for bridge in current.bridges)
     yield from _plan_deletion(current.ends)
-    yield from (Change("remove", path) for path in current.unmanaged)
+    yield from (Step("remove", path) for path in current.unmanaged)

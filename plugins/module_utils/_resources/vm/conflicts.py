@@ -18,11 +18,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import OPEN
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.image_chain import Image, chain_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import is_wrong, network_name
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Fleet, Vm
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import Doubt, Use
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_host import Capabilities, Domain, Host, Pool
@@ -33,23 +34,25 @@ POOL_STARTER = "role nometal.ipi.host_prep (playbooks/host.yml) starts the lab's
 RECREATE = "`recreate: true` (of role node_vms: -e node_vms_recreate=true)"
 
 
-def strangers(host: Host, names: Iterable[str], owner: str | None) -> Iterator[Problem]:
+def strangers(host: Host, names: Iterable[str], owner: str | None) -> Iterator[Finding]:
     for name in names:
         domain = host.domains.get(name)
         if domain and domain.mark.owner != owner:
             whose = f"{domain.mark.owner}'s" if domain.mark.owner else "somebody's"
             text = f"is not {owner}'s but {whose}, so it is neither changed nor removed: choose another name, "
-            yield Problem(name, "vm_name", f"{text}or remove it yourself")
+            yield finding("vm.of-others", name, "vm_name", f"{text}or remove it yourself")
 
 
-def stopped_pools(pools: Iterable[Pool]) -> Iterator[Problem]:
+def stopped_pools(pools: Iterable[Pool]) -> Iterator[Finding]:
     """The files of a mere directory are there all the same."""
     for pool in (pool for pool in pools if not pool.active and pool.kind != "dir"):
         hint = f"`virsh pool-start {pool.name}` starts it"
-        yield Problem("", "pool", f"{pool.name} is not started, so the disks in it cannot be removed: {hint}")
+        yield finding(
+            "disks.unreachable", "", "pool", f"{pool.name} is not started, so the disks in it cannot be removed: {hint}"
+        )
 
 
-def shared_disks(files: Mapping[str, str], uses: Iterable[Use], doubts: Iterable[Doubt]) -> Iterator[Problem]:
+def shared_disks(files: Mapping[str, str], uses: Iterable[Use], doubts: Iterable[Doubt]) -> Iterator[Finding]:
     """A disk goes with its VM, so nothing else may depend on it. Files: by path, the VM."""
     for use in uses:
         disk = f"{PurePath(use.file).name} would be destroyed"
@@ -59,13 +62,15 @@ def shared_disks(files: Mapping[str, str], uses: Iterable[Use], doubts: Iterable
             text = f"{disk}, and it is {use.how}: end that first"
         else:
             text = f"{disk}, and it is the base of {use.by}: remove that first, or give it another base"
-        yield Problem(files[use.file], "disks", text)
+        yield finding("disk.in-use", files[use.file], "disks", text)
     if files:
         names = abbreviated(list(dict.fromkeys(files.values())), LISTED)
-        yield from (Problem(names, "disks", f"would be destroyed, and {doubt}") for doubt in doubts)
+        yield from (
+            finding("disk.maybe-in-use", names, "disks", f"would be destroyed, and {doubt}") for doubt in doubts
+        )
 
 
-def problems(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:
+def problems(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Finding]:
     for name, vm in wanted.vms.items():
         yield from strangers(host, [name], vm.owner)
         yield from _identity(host, name, vm)
@@ -85,55 +90,66 @@ def domain_type(host: Host, name: str, vm: Vm) -> str:
     return "qemu" if host.kvm_failure else "kvm"
 
 
-def _identity(host: Host, name: str, vm: Vm) -> Iterator[Problem]:
+def _identity(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
     for domain in host.domains.values():
         if domain.name == name:
             if domain.uuid != vm.uuid and domain.mark.owner == vm.owner:
                 text = f"is {vm.uuid}, and the VM has {domain.uuid} and keeps it: declare that, or remove the VM first"
-                yield Problem(name, "uuid", text)
+                yield finding("vm.other-uuid", name, "uuid", text)
             if domain.mark.owner == vm.owner and domain.mark.disks and domain.mark.pool != vm.pool:
                 text = f"is {vm.pool}, and the VM has its disks in {domain.mark.pool}: disks do not move"
-                yield Problem(name, "pool", text)
+                yield finding("vm.other-pool", name, "pool", text)
             continue
         if domain.uuid == vm.uuid:
-            yield Problem(name, "uuid", f"{vm.uuid} is VM {domain.name}'s: give it another, or remove that VM")
+            yield finding(
+                "uuid.taken", name, "uuid", f"{vm.uuid} is VM {domain.name}'s: give it another, or remove that VM"
+            )
 
 
-def _macs(host: Host, wanted: Fleet, name: str) -> Iterator[Problem]:
+def _macs(host: Host, wanted: Fleet, name: str) -> Iterator[Finding]:
     """VMs that are wanted get theirs at the same time, and may swap them."""
     for domain in (domain for domain in host.domains.values() if domain.name not in wanted.vms):
         for mac in (nic.mac for nic in wanted.vms[name].nics if nic.mac in domain.macs):
-            yield Problem(name, "nics", f"MAC {mac} is VM {domain.name}'s: give it another, or remove that VM")
+            yield finding(
+                "mac.taken", name, "nics", f"MAC {mac} is VM {domain.name}'s: give it another, or remove that VM"
+            )
 
 
-def _networks(host: Host, name: str, vm: Vm) -> Iterator[Problem]:
+def _networks(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
     for nic in vm.nics:
         if nic.network and not is_wrong(nic.network, network_name):
             if nic.network not in host.networks:
                 text = f"network {nic.network} is missing: {NETWORK_MAKER} makes it"
-                yield Problem(name, "nics", text, may_pass=True)
+                yield finding("network.missing", name, "nics", text)
             elif not host.networks[nic.network]:
                 hint = f"{NETWORK_MAKER} starts the lab's, and `virsh net-start {nic.network}` any"
-                yield Problem(name, "nics", f"network {nic.network} is not started: {hint}", may_pass=True)
+                yield finding("network.stopped", name, "nics", f"network {nic.network} is not started: {hint}")
         if nic.bridge and nic.bridge not in host.bridges and not is_wrong(nic.bridge, kinds.interface_name):
-            yield Problem(name, "nics", f"bridge {nic.bridge} is missing: {NETWORK_MAKER} makes it", may_pass=True)
+            yield finding("bridge.missing", name, "nics", f"bridge {nic.bridge} is missing: {NETWORK_MAKER} makes it")
 
 
-def _hardware(host: Host, name: str, vm: Vm) -> Iterator[Problem]:
+def _hardware(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
     kind = domain_type(host, name, vm)
     if vm.domain_type == "kvm" and host.kvm_failure:
-        yield Problem(name, "domain_type", f"kvm cannot be had: {host.kvm_failure}")
+        yield finding("kvm.unavailable", name, "domain_type", f"kvm cannot be had: {host.kvm_failure}")
         return
     # What is there as declared was measured when it was made, and is not measured again.
     offered = host.capabilities.get((vm.machine, kind))
     if offered and offered.refusal:
-        yield Problem(name, "machine", f"{vm.machine} of type {kind} cannot be had: {offered.refusal}")
+        yield finding(
+            "machine.unavailable", name, "machine", f"{vm.machine} of type {kind} cannot be had: {offered.refusal}"
+        )
         return
     if offered:
-        yield from (Problem(name, *lack) for lack in _lacking(offered, vm, kind))
+        yield from (finding("hardware.unavailable", name, *lack) for lack in _lacking(offered, vm, kind))
     if (vm.firmware, vm.machine) in host.firmware and not host.firmware[vm.firmware, vm.machine]:
         text = f"no descriptor in /usr/share/qemu/firmware offers {vm.firmware} for {vm.machine}"
-        yield Problem(name, "firmware", f"{text}; install OVMF (package ovmf or edk2-ovmf), or take another firmware")
+        yield finding(
+            "firmware.unavailable",
+            name,
+            "firmware",
+            f"{text}; install OVMF (package ovmf or edk2-ovmf), or take another firmware",
+        )
 
 
 def _lacking(offered: Capabilities, vm: Vm, kind: str) -> Iterator[tuple[str, str]]:
@@ -148,21 +164,26 @@ def _lacking(offered: Capabilities, vm: Vm, kind: str) -> Iterator[tuple[str, st
         yield "vcpus", f"{vm.vcpus} are more than the {offered.most_vcpus} that machine {vm.machine} can have"
 
 
-def _memory(host: Host, wanted: Fleet) -> Iterator[Problem]:
+def _memory(host: Host, wanted: Fleet) -> Iterator[Finding]:
     """As the doctor judges it: what is more than the host has in all can never run."""
     sums = accumulate(vm.memory_mib for vm in wanted.vms.values())
     over = [name for name, total in zip(wanted.vms, sums) if total > host.memory_mib]
     alone = [name for name, vm in wanted.vms.items() if vm.memory_mib > host.memory_mib]
     for name in alone:
         text = f"{wanted.vms[name].memory_mib} MiB are more than the host's {host.memory_mib} MiB"
-        yield Problem(name, "memory_mib", text)
+        yield finding("memory.too-much", name, "memory_mib", text)
     if over and not alone:
         total = sum(vm.memory_mib for vm in wanted.vms.values())
         text = f"the VMs need {total} MiB together, and the host has {host.memory_mib} MiB"
-        yield Problem(abbreviated(over, LISTED), "memory_mib", f"{text}: less memory, fewer VMs, or a larger host")
+        yield finding(
+            "memory.too-much-together",
+            abbreviated(over, LISTED),
+            "memory_mib",
+            f"{text}: less memory, fewer VMs, or a larger host",
+        )
 
 
-def _disks(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:
+def _disks(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Finding]:
     pool = host.pool
     if pool is None or not pool.usable:
         if wanted.volumes:
@@ -173,43 +194,54 @@ def _disks(host: Host, wanted: Fleet, *, recreate: bool) -> Iterator[Problem]:
     yield from _room(pool, wanted)
 
 
-def _no_pool(wanted: Fleet, pool: Pool | None) -> Iterator[Problem]:
+def _no_pool(wanted: Fleet, pool: Pool | None) -> Iterator[Finding]:
     [name] = {vm.pool for vm in wanted.vms.values()}
     if pool is None:
         text = f"{name} is missing: role nometal.ipi.host_prep (playbooks/host.yml) makes the lab's"
-        yield Problem("", "pool", text, may_pass=True)
+        yield finding("pool.missing", "", "pool", text)
     elif pool.kind not in POOL_KINDS:
-        yield Problem("", "pool", f"{name} is of the type {pool.kind}; {', '.join(POOL_KINDS)} are right")
+        yield finding(
+            "pool.other-kind", "", "pool", f"{name} is of the type {pool.kind}; {', '.join(POOL_KINDS)} are right"
+        )
     elif pool.lost:
         text = f"{name} has lost its directory {pool.directory}: role nometal.ipi.host_prep (playbooks/host.yml) makes "
-        yield Problem("", "pool", f"{text}the lab's anew", may_pass=True)
+        yield finding("pool.lost", "", "pool", f"{text}the lab's anew")
     else:
         hint = f"{POOL_STARTER}, and `virsh pool-start {name}` any"
-        yield Problem("", "pool", f"{name} is not started: {hint}", may_pass=True)
+        yield finding("pool.stopped", "", "pool", f"{name} is not started: {hint}")
 
 
-def _disks_of(host: Host, pool: Pool, wanted: Fleet, name: str, *, recreate: bool) -> Iterator[Problem]:
+def _disks_of(host: Host, pool: Pool, wanted: Fleet, name: str, *, recreate: bool) -> Iterator[Finding]:
     domain, vm = host.domains.get(name), wanted.vms[name]
     for number, disk in enumerate(disk.name for disk in vm.disks):
         there, declared, at = pool.volumes.get(disk), wanted.volumes[disk], f"disks[{number}]"
         if there is None:
             continue
         if (domain is None or disk not in domain.mark.disks) and not _is_left_from(host, pool, vm, disk):
-            yield Problem(name, at, _is_of_others(host, pool, disk))
+            yield finding("disk.of-others", name, at, _is_of_others(host, pool, disk))
         elif overlay := _overlay_of(domain, pool, disk):
             text = f"{disk} is the base of {overlay}, on which the VM runs, as after an external snapshot"
-            yield Problem(
-                name, at, f"{text}: merge the two while it runs: `virsh blockcommit {name} {overlay} --active --pivot`"
+            yield finding(
+                "disk.has-overlay",
+                name,
+                at,
+                f"{text}: merge the two while it runs: `virsh blockcommit {name} {overlay} --active --pivot`",
             )
         elif not (there.half_made or there.can_become(declared)):
             text = f"{disk} is {there.format} of {there.size_bytes} bytes, and disks only grow"
             key = f"{at}.size_bytes" if there.format == declared.format else f"{at}.format"
             if not recreate:
-                yield Problem(name, key, f"{text}: declare it so, or lose what it holds with {RECREATE}")
+                yield finding(
+                    "disk.cannot-become", name, key, f"{text}: declare it so, or lose what it holds with {RECREATE}"
+                )
             elif domain and domain.live is not None:
-                yield Problem(name, key, f"{text}: power the VM off by its BMC before the disk is made anew")
+                yield finding(
+                    "disk.cannot-become", name, key, f"{text}: power the VM off by its BMC before the disk is made anew"
+                )
             elif disk in pool.mounted:
-                yield Problem(name, key, f"{text}: unmount {pool.directory}/{disk} before the disk is made anew")
+                yield finding(
+                    "disk.mounted", name, key, f"{text}: unmount {pool.directory}/{disk} before the disk is made anew"
+                )
 
 
 def _overlay_of(domain: Domain | None, pool: Pool, disk: str) -> str:
@@ -240,7 +272,7 @@ def _users_of(host: Host, pool: Pool, disk: str) -> Iterator[str]:
             yield domain.name
 
 
-def _room(pool: Pool, wanted: Fleet) -> Iterator[Problem]:
+def _room(pool: Pool, wanted: Fleet) -> Iterator[Finding]:
     """As the doctor judges it: disks are thin, and a pool that cannot hold the first of what they write is full."""
     grow = {name: volume.size_bytes - _size_now(pool, name) for name, volume in wanted.volumes.items()}
     needed = min(sum(grow.values()), REHEARSAL_LEAST)
@@ -248,7 +280,7 @@ def _room(pool: Pool, wanted: Fleet) -> Iterator[Problem]:
         names = [name for name, vm in wanted.vms.items() if any(grow[disk.name] > 0 for disk in vm.disks)]
         text = f"{gib(pool.free_bytes)} are free in pool {pool.name} ({pool.directory}), and new disks need "
         text += f"{gib(needed)} to begin with: free some space, or mount a larger one"
-        yield Problem(abbreviated(names, LISTED), "disks", text)
+        yield finding("space.too-little", abbreviated(names, LISTED), "disks", text)
 
 
 def _size_now(pool: Pool, name: str) -> int:

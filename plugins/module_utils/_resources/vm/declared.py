@@ -29,10 +29,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ROTATING_BUSES
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem, disk_name, plain_uuid
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import disk_name, finding, plain_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
     Arguments = Mapping[str, Any]
     Wrong = Iterator[tuple[str, str]]
@@ -47,30 +49,37 @@ MACHINE = re.compile(r"q35|pc-q35-[A-Za-z0-9._]+")
 URL = re.compile(r"[a-z][-+.a-z0-9]*://[!-~]+")
 
 
-def problems_of(items: Sequence[Arguments], pool: str | None) -> list[Problem]:
+def problems_of(items: Sequence[Arguments], pool: str | None) -> list[Finding]:
     found = [*names_of(items), *_problems_of_each(items)]
     if pool is not None:
-        found += [Problem("", *wrong) for wrong in _wrong("pool", pool, pool_name)]
+        found += [finding("argument.invalid", "", *wrong) for wrong in _wrong("pool", pool, pool_name)]
     elif any(item["disks"] for item in items):
-        found.append(Problem("", "pool", "is missing; the storage pool that the disks are to lie in is right"))
+        found.append(
+            finding(
+                "argument.missing", "", "pool", "is missing; the storage pool that the disks are to lie in is right"
+            )
+        )
     return [*found, *_duplicates(items)]
 
 
-def problems_of_owner(owner: str) -> list[Problem]:
-    return [Problem("", *wrong) for wrong in _wrong("owner", owner, kinds.cluster_name)]
+def problems_of_owner(owner: str) -> list[Finding]:
+    return [finding("argument.invalid", "", *wrong) for wrong in _wrong("owner", owner, kinds.cluster_name)]
 
 
-def names_of(items: Sequence[Arguments]) -> Iterator[Problem]:
+def names_of(items: Sequence[Arguments]) -> Iterator[Finding]:
     """All that matters of VMs that are to be gone."""
     for number, item in enumerate(items):
-        yield from (Problem(f"vms[{number}]", *wrong) for wrong in _wrong("vm_name", item["vm_name"], file_name))
+        yield from (
+            finding("argument.invalid", f"vms[{number}]", *wrong)
+            for wrong in _wrong("vm_name", item["vm_name"], file_name)
+        )
 
 
-def _problems_of_each(items: Sequence[Arguments]) -> Iterator[Problem]:
+def _problems_of_each(items: Sequence[Arguments]) -> Iterator[Finding]:
     for number, item in enumerate(items):
         label = f"vms[{number}]" if is_wrong(item["vm_name"], file_name) else item["vm_name"]
         for about in (_about_itself, _about_disks, _about_nics, _about_its_host):
-            yield from (Problem(label, *wrong) for wrong in about(item))
+            yield from (finding("argument.invalid", label, *wrong) for wrong in about(item))
 
 
 def _wrong(key: str, value: Any, check: Check) -> Wrong:
@@ -203,7 +212,7 @@ def _about_its_host(item: Arguments) -> Wrong:
     if item["root_device_hints"]:
         problems = Problems.none()
         Section(RootDeviceHints).parse(item["root_device_hints"], "root_device_hints", problems)
-        yield from ((finding.subject, finding.message) for finding in problems.found)
+        yield from ((found.subject, found.message) for found in problems.found)
 
 
 def _unknown(at: str, key: str, known: Mapping[str, Check]) -> tuple[str, str]:
@@ -211,7 +220,7 @@ def _unknown(at: str, key: str, known: Mapping[str, Check]) -> tuple[str, str]:
     return at, f"is no known key; {f'did you mean {close}?' if close else 'known here: ' + ', '.join(known)}"
 
 
-def _duplicates(items: Sequence[Arguments]) -> Iterator[Problem]:
+def _duplicates(items: Sequence[Arguments]) -> Iterator[Finding]:
     """Each is told of all VMs that share it, and of one that has it twice."""
     described = {
         ("vm_name", ""): [(item["vm_name"], item["vm_name"]) for item in items],
@@ -226,4 +235,6 @@ def _duplicates(items: Sequence[Arguments]) -> Iterator[Problem]:
         times = Counter(value for value, _name in pairs)
         for value in (value for value, number in times.items() if number > 1):
             names = ", ".join(dict.fromkeys(show_key(name) for own, name in pairs if own == value))
-            yield Problem(names, key, f"{what}{value} is there {times[value]} times; once is right")
+            yield finding(
+                "argument.duplicate", names, key, f"{what}{value} is there {times[value]} times; once is right"
+            )

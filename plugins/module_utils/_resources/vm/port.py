@@ -29,9 +29,9 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Vm
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
 
 VOLUME = (
     "<volume><name>{name}</name><capacity>{size}</capacity><allocation>0</allocation>"
@@ -64,7 +64,7 @@ class VmPort:
         self.kept: list[str] = []
         """Paths of disks that could not be removed, each with the reason."""
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Finding]:
         request = self._request
         yield from vm_rules.strangers(self._host, request.removed or (), request.owner)
         yield from vm_rules.stopped_pools(self._doomed)
@@ -73,7 +73,7 @@ class VmPort:
         yield from self._shared_disks({**self._disks_of(removed), **self._recreated()}, removed)
         yield from vm_rules.problems(replace(self._host, domains=left), request.wanted, recreate=request.recreate)
 
-    def _shared_disks(self, files: dict[str, str], removed: list[str]) -> Iterator[Problem]:
+    def _shared_disks(self, files: dict[str, str], removed: list[str]) -> Iterator[Finding]:
         if files:
             own = {*removed, *files.values()}
             yield from vm_rules.shared_disks(files, *disk_users.dependents(self._connection, files, own))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
@@ -37,24 +38,25 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state im
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
     from typing import Any
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import Problem
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+
+MADE_EARLIER = ("network.missing", "network.stopped", "bridge.missing", "pool.missing", "pool.lost", "pool.stopped")
+"""What earlier stages make, which in check mode have made nothing."""
 
 
 class LabVms(Resource["Fleet | None", VmPort]):
+    alone = partial(one_at_a_time, "bmh_vm")
+
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         super().__init__(params, check_mode=check_mode)
         self._declared = problems_of_owner(params["owner"])
         self._declared += problems_of(params["vms"], params["pool"]) if self.is_wanted else names_of(params["vms"])
-        self._passing: list[Problem] = []
+        self._passing: list[Finding] = []
         self._former: list[str] = []
         self._pending: dict[str, list[str]] = {}
         self._kept: list[str] = []
-
-    def alone(self) -> AbstractContextManager[None]:
-        return one_at_a_time("bmh_vm", check_mode=self.check_mode)
 
     def desired(self) -> Fleet:
         self._request = request_from(self.params)
@@ -74,11 +76,11 @@ class LabVms(Resource["Fleet | None", VmPort]):
 
     def conflicts(self) -> list[str]:
         """What is wrong anywhere is not measured against this host."""
-        known = {(problem.vm, problem.key) for problem in self._declared}
-        measured = (problem for problem in self.port.problems() if (problem.vm, problem.key) not in known)
-        problems = [*self._declared, *measured]
-        self._passing = [problem for problem in problems if self.check_mode and problem.may_pass]
-        refused = _refusal(problem for problem in problems if problem not in self._passing)
+        known = {finding.subject for finding in self._declared}
+        measured = (finding for finding in self.port.problems() if finding.subject not in known)
+        found = [*self._declared, *measured]
+        self._passing = [finding for finding in found if self.check_mode and finding.code in MADE_EARLIER]
+        refused = _refusal(finding for finding in found if finding not in self._passing)
         if not refused:
             self._former, self._pending = self.port.former(), self.port.pending()
         return refused
@@ -95,7 +97,7 @@ class LabVms(Resource["Fleet | None", VmPort]):
         return {"vms": vms, "former": self._former}
 
     def warnings(self) -> list[str]:
-        passing = [f"Nothing would be made yet: {problem}." for problem in self._passing]
+        passing = [f"Nothing would be made yet: {finding}." for finding in self._passing]
         return [*passing, *removal.warnings(self._kept)]
 
 
@@ -112,8 +114,8 @@ def request_from(params: dict[str, Any]) -> Request:
     )
 
 
-def _refusal(problems: Iterable[Problem]) -> list[str]:
-    wrong = dict.fromkeys(f"- {problem}" for problem in problems)
+def _refusal(found: Iterable[Finding]) -> list[str]:
+    wrong = dict.fromkeys(f"- {finding}" for finding in found)
     return ["No VM was changed, because of this:", *wrong] if wrong else []
 
 

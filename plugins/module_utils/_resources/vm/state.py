@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Disk, Fleet, Nic, Vm, Volume
 
@@ -66,23 +67,13 @@ def pending(live: Vm, declared: Vm) -> list[str]:
     return [name for name in names if getattr(live, name) != getattr(declared, name)]
 
 
-@dataclass(frozen=True)
-class Problem:
-    """What is wrong, in one line that names the VM and its key."""
-
-    vm: str
-    """Empty: it is not one VM's."""
-    key: str
-    text: str
-    may_pass: bool = False
-    """In check mode: what is missing is made by an earlier stage, which in check mode has made nothing."""
-
-    def __str__(self) -> str:
-        return ": ".join(part for part in (self.vm, self.key, self.text) if part)
+def finding(code: str, vm: str, key: str, message: str) -> Finding:
+    """In one line that names the VM and its key. Without a VM, it is not one VM's."""
+    return Finding(code, ": ".join(part for part in (vm, key) if part), message)
 
 
 def fleet_from(items: Iterable[Arguments], owner: str, pool: str) -> Fleet:
-    """Also of what is wrong, as far as it can be read: so all problems are found in one go."""
+    """Also of what is wrong, as far as it can be read: so all findings are made in one go."""
     given = list(items)
     return Fleet(
         vms={item["vm_name"]: _vm(item, owner, pool) for item in given},
