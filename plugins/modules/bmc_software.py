@@ -101,11 +101,11 @@ ARGUMENTS = {
     "pip_arguments": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-REQUIRED = [("state", "present", ["requirements", "sources"])]
+RULES = {"required_if": [("state", "present", ["requirements", "sources"])]}
 
 
 def main() -> None:
-    run_module(ARGUMENTS, HostSoftware.run, required_if=REQUIRED)
+    run_module(ARGUMENTS, HostSoftware.run, **RULES)
 
 
 if __name__ == "__main__":

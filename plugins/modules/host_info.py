@@ -9,7 +9,8 @@ module: host_info
 short_description: What a host is like, as far as a lab's stages ask
 version_added: 0.1.0
 description:
-  - The distribution, who may use C(/dev/kvm), and the labs that are registered on the host, in one question.
+  - The distribution, who may use C(/dev/kvm), the labs that are registered on the host, and users of the host, in one
+    question.
   - Changes nothing.
 author:
   - nometal.ipi contributors (@nometal)
@@ -18,6 +19,11 @@ options:
     description: Directory in which labs are registered.
     type: path
     default: /var/lib/nometal
+  users:
+    description: Names of users to look for.
+    type: list
+    elements: str
+    default: []
 attributes:
   check_mode:
     support: full
@@ -77,6 +83,13 @@ labs:
   type: list
   elements: str
   sample: [demo]
+users:
+  description: By name, the users of O(users). Null for those that are missing.
+  returned: always
+  type: dict
+  sample:
+    nometal-bmc: {comment: BMCs of nometal.ipi, groups: [nometal-bmc, libvirt]}
+    somebody: null
 """
 
 from dataclasses import asdict
@@ -87,17 +100,23 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import ru
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm_device import kvm_device
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.registered_labs import registered_labs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.users import user_of
 
-ARGUMENTS = {"home": {"type": "path", "default": "/var/lib/nometal"}}
+ARGUMENTS = {
+    "home": {"type": "path", "default": "/var/lib/nometal"},
+    "users": {"type": "list", "elements": "str", "default": []},
+}
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     system, device = distribution(), kvm_device()
+    users = {name: user_of(name) for name in params["users"]}
     return {
         "changed": False,
         "distribution": {"name": system.name, "id": system.id, "family": system.family, "release": system.release},
         "kvm_device": asdict(device) if device else None,
         "labs": registered_labs(Path(params["home"])),
+        "users": {name: asdict(user) if user else None for name, user in users.items()},
     }
 
 

@@ -161,11 +161,11 @@ ARGUMENTS = {
     "events": {"type": "path"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-REQUIRED = [("state", "present", ["version"])]
+RULES = {"required_if": [("state", "present", ["version"])]}
 
 
 def main() -> None:
-    run_module(ARGUMENTS, InstallerTools.run, required_if=REQUIRED)
+    run_module(ARGUMENTS, InstallerTools.run, **RULES)
 
 
 if __name__ == "__main__":

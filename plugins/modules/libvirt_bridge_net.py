@@ -439,10 +439,11 @@ ARGUMENTS = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
+RULES = {"required_if": [("state", "present", ("name", "bridge"))]}
 
 
 def main() -> None:
-    run_module(ARGUMENTS, run, required_if=[("state", "present", ("name", "bridge"))])
+    run_module(ARGUMENTS, run, **RULES)
 
 
 if __name__ == "__main__":

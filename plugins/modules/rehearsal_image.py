@@ -139,11 +139,11 @@ ARGUMENTS = {
     "network_boot": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-REQUIRED = [("state", "present", ["sources", "packages"])]
+RULES = {"required_if": [("state", "present", ["sources", "packages"])]}
 
 
 def main() -> None:
-    run_module(ARGUMENTS, RehearsalImage.run, required_if=REQUIRED)
+    run_module(ARGUMENTS, RehearsalImage.run, **RULES)
 
 
 if __name__ == "__main__":

@@ -124,11 +124,11 @@ ARGUMENTS = {
     "names": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
-REQUIRED = [("state", "present", ["link"])]
+RULES = {"required_if": [("state", "present", ["link"])]}
 
 
 def main() -> None:
-    run_module(ARGUMENTS, SplitDns.run, required_if=REQUIRED)
+    run_module(ARGUMENTS, SplitDns.run, **RULES)
 
 
 if __name__ == "__main__":

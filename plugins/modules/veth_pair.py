@@ -155,16 +155,15 @@ ARGUMENTS = {
     "awaited": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
+RULES = {
+    "required_if": [("state", "present", NEEDED)],
+    "required_one_of": [("name", "owner")],
+    "required_together": [NEEDED],
+}
 
 
 def main() -> None:
-    run_module(
-        ARGUMENTS,
-        run,
-        required_if=[("state", "present", NEEDED)],
-        required_one_of=[("name", "owner")],
-        required_together=[NEEDED],
-    )
+    run_module(ARGUMENTS, run, **RULES)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import grp
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.users import group_name
 
 DEVICE = Path("/dev/kvm")
 
@@ -29,16 +30,9 @@ def kvm_device() -> KvmDevice | None:
         status = DEVICE.stat()
         mode = stat.S_IMODE(status.st_mode)
         return KvmDevice(
-            group=_group_name(status.st_gid),
+            group=group_name(status.st_gid),
             mode=f"{mode:04o}",
             group_writes=bool(mode & stat.S_IWGRP),
             others_write=bool(mode & stat.S_IWOTH),
         )
     return None
-
-
-def _group_name(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.forwarding import Host, nat_rules
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
-from ansible_collections.nometal.ipi.plugins.modules import host_forwarding
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.forwarding import forwarding as host_forwarding
 
 IPV4, IPV6 = "net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"
 NETWORK = "<!-- generated -->\n<networkstatus><network><name>x</name>{}</network></networkstatus>"

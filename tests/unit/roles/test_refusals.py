@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from ansible_collections.nometal.ipi.plugins.modules.refusals import RUNS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,6 +35,7 @@ NOT_ASKED = {
     "host_forwarding": "notes what is there",
     "host_doctor": "is asked before all",
     "host_info": "only looks",
+    "host_memory": "notes what other tasks are about to change; host_forwarding, which is asked, reads the same file",
     "install_bundle": "only looks",
     "installer_bridges": "judges what its own stage has made",
     "libvirt_service": "refuses nothing",
@@ -98,6 +101,16 @@ def test_every_module_that_may_refuse_is_asked(role: str) -> None:
     used = {module for path in tasks for module in modules_in(path)} - {"refusals", *NOT_ASKED}
     ways_to_remove = {"labs_info"}  # in files that only teardown includes
     assert used - ways_to_remove - asked_by(role) == set()
+
+
+@pytest.mark.parametrize("role", ["host_prep", "lab_network", "node_vms", "bmc_emulation"])
+def test_a_stage_changes_nothing_that_preflight_has_not_asked(role: str) -> None:
+    # What preflight.yml finds unchanged is not looked at again in the same run.
+    look = {"host_info", "host_doctor", "cluster_info", "installer_bridges", "labs_info", "refusals"}
+    announced = {"host_memory", "brought_packages"}  # with what `changes` of refusals.yml tells
+    tasks = [path for path in (ROOT / "roles" / role / "tasks").rglob("*.yml") if "teardown" not in str(path)]
+    used = {module for path in tasks for module in modules_in(path)} - look - announced
+    assert used == asked_by(role) & {*RUNS}
 
 
 def test_no_refusal_is_left_to_the_real_run() -> None:

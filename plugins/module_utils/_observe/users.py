@@ -1,0 +1,34 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Users of the host and their groups."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class User:
+    comment: str
+    groups: tuple[str, ...]
+    """Their names."""
+
+
+def user_of(name: str) -> User | None:
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return User(entry.pw_gecos, tuple(map(group_name, os.getgrouplist(name, entry.pw_gid))))
+
+
+def group_name(number: int) -> str:
+    """The number itself, where it has no name."""
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
