@@ -9,8 +9,8 @@ module: host_info
 short_description: What a host is like, as far as a lab's stages ask
 version_added: 0.1.0
 description:
-  - The distribution, who may use C(/dev/kvm), the labs that are registered on the host, and users of the host, in one
-    question.
+  - The distribution, packages, who may use C(/dev/kvm), the labs that are registered on the host, and users of the
+    host, in one question.
   - Changes nothing.
 author:
   - nometal.ipi contributors (@nometal)
@@ -19,6 +19,10 @@ options:
     description: Directory in which labs are registered.
     type: path
     default: /var/lib/nometal
+  packages:
+    description: Whether to list packages.
+    type: bool
+    default: false
   users:
     description: Names of users to look for.
     type: list
@@ -59,6 +63,20 @@ distribution:
       description: Name and major version.
       type: str
   sample: {name: Debian GNU/Linux 12 (bookworm), id: debian, family: Debian, release: Debian-12}
+packages:
+  description: Names of packages by state.
+  returned: with O(packages=true)
+  type: dict
+  contains:
+    installed:
+      description: Those that are installed.
+      type: list
+      elements: str
+    config-files:
+      description: Those of which only the configuration is left.
+      type: list
+      elements: str
+  sample: {installed: [libc6, qemu-utils], config-files: [dnsmasq]}
 kvm_device:
   description: Who may use C(/dev/kvm). Null where there is none.
   returned: always
@@ -99,11 +117,12 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm_device import kvm_device
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.registered_labs import registered_labs
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution, packages
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.users import user_of
 
 ARGUMENTS = {
     "home": {"type": "path", "default": "/var/lib/nometal"},
+    "packages": {"type": "bool", "default": False},
     "users": {"type": "list", "elements": "str", "default": []},
 }
 
@@ -112,6 +131,7 @@ def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     system, device = distribution(), kvm_device()
     users = {name: user_of(name) for name in params["users"]}
     return {
+        **({"packages": packages(system.family)} if params["packages"] else {}),
         "changed": False,
         "distribution": {"name": system.name, "id": system.id, "family": system.family, "release": system.release},
         "kvm_device": asdict(device) if device else None,

@@ -69,6 +69,10 @@ def test_a_lab_is_recorded_and_found(host: LabHost, tmp_path: Path) -> None:
     host.run("touch /dev/kvm && chgrp root /dev/kvm && chmod 640 /dev/kvm")
     before = run_on(inventory, "host_info", {})
     assert before["labs"] == []
+    assert "packages" not in before
+    looked = run_on(inventory, "host_info", {"packages": True, "users": ["root", "nobody-here"]})
+    assert {"libvirt-clients", "qemu-utils"} < {*looked["packages"]["installed"]}
+    assert looked["users"] == {"root": {"comment": "root", "groups": ["root"]}, "nobody-here": None}
     assert before["distribution"]["family"] == "Debian"
     assert before["kvm_device"] == {"group": "root", "mode": "0640", "group_writes": False, "others_write": False}
     foreseen = run_on(inventory, "lab_record", record, check_mode=True)

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's distribution."""
+"""The host's distribution and its packages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
+
 OS_RELEASE = Path("/etc/os-release")
 FAMILIES = {"debian": "Debian", "ubuntu": "Debian", "fedora": "RedHat", "rhel": "RedHat", "centos": "RedHat"}
 """By a word of os-release's ID or ID_LIKE. Roles have a file of each in their vars."""
+PACKAGES = {
+    "Debian": ("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\n"),
+    "RedHat": ("rpm", "--query", "--all", "--queryformat", "installed %{NAME}\n"),
+}
+"""By family: what lists the states and names of its packages."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +49,12 @@ def distribution() -> Distribution:
         like=tuple(values.get("ID_LIKE", "").split()),
         version=tuple(int(number) for number in re.findall(r"\d+", values.get("VERSION_ID", ""))),
     )
+
+
+def packages(family: str) -> dict[str, list[str]]:
+    """By state: installed, and config-files for what was removed but for its configuration."""
+    states: dict[str, list[str]] = {"installed": [], "config-files": []}
+    for line in run(*PACKAGES[family]).splitlines() if family else ():
+        state, _space, name = line.partition(" ")
+        states.setdefault(state, []).append(name)
+    return states
