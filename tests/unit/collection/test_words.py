@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,14 @@ INSTEAD = {
     r"\b(is|are) told\b": "report, warn",
     r"\bno known key\b": "unknown key",
 }
+VERBS = (
+    *("Accept", "Add", "Build", "Check", "Collect", "Conclude", "Configure", "Create", "Derive"),
+    *("Download", "Examine", "Find", "Finish", "Forget", "Install", "Join", "Keep", "Lock"),
+    *("Mark", "Note", "Open", "Prepare", "Purge", "Query", "Read", "Record", "Register"),
+    *("Rehearse", "Release", "Remove", "Report", "Restore", "Send", "Set", "Show", "Simulate"),
+    *("Start", "Stop", "Update", "Use", "Write"),
+)
+"""With which the name of a task may begin."""
 SUFFIXES = (".py", ".md", ".json", ".yml")
 
 
@@ -65,6 +74,24 @@ def found_in(path: Path) -> Iterator[str]:
             for match in re.finditer(pattern, text, re.IGNORECASE):
                 number = line + text.count("\n", 0, match.start())
                 yield f"{path}:{number}: {match[0]!r}; say: {better}"
+
+
+def names_of(tasks: list[dict[str, Any]]) -> Iterator[str]:
+    for task in tasks:
+        yield task["name"].rpartition(" | ")[2]
+        for key in ("block", "tasks"):
+            yield from names_of(task.get(key, []))
+
+
+@pytest.mark.parametrize(
+    "path", [*TREE.glob("playbooks/*.yml"), *TREE.glob("roles/*/tasks/**/*.yml")], ids=lambda path: path.stem
+)
+def test_tasks_say_what_is_done_to_what(path: Path) -> None:
+    # In AWX, their names are all that a reader sees.
+    for name in names_of(yaml.safe_load(path.read_text(encoding="utf-8"))):
+        words = name.split()
+        assert words[0] in VERBS, name
+        assert words[-1] not in ("it", "them", "that", "those", "one", "others"), name
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(TREE)))
