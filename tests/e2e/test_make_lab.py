@@ -50,7 +50,7 @@ def test_from_nothing_to_a_lab_and_back(fresh: LabHost) -> None:
 
     second = checkout.make(host, "lab", "PIP_CONSTRAINT=/etc/pip-constraint", "ARGS=-e rehearsal_enabled=false")
     assert re.search(r"hypervisor .* changed=0 .*failed=0", second), second
-    assert "nothing: the host was ready" in second
+    assert "nothing: the lab is as it should be" in second
 
     checkout.make(host, "teardown")
     packages_aside = (*snapshot.WITH_PACKAGES, *snapshot.MADE_BY_PACKAGES, *snapshot.MADE_BY_LIBVIRT)
