@@ -113,6 +113,8 @@ class Section:
     may_be_empty: bool = True
     ignores_others: bool = False
     """Keys that are not declared, and so of a part of something larger."""
+    has_options: bool = True
+    """Of a module: or else its unknown keys are reported with all else that is wrong, and not by Ansible alone."""
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):

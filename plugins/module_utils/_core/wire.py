@@ -32,7 +32,7 @@ def _option(item: Key, *, required: bool) -> dict[str, Any]:
         option["elements"] = value_type.argument
     if isinstance(value_type, Choice):
         option["choices"] = [str(choice) for choice in value_type.options]
-    if isinstance(value_type, Section) and not value_type.ignores_others:
+    if isinstance(value_type, Section) and value_type.has_options and not value_type.ignores_others:
         option["options"] = argument_spec(value_type.declared)
     if required:
         option["required"] = True

@@ -390,14 +390,14 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
     told = refused(libvirtd, *wrong).splitlines()
     expected = [
         "No VM was changed, because of this:",
-        "- demo-2: vcpus: is 9999; 1 to 255 are right",
-        "- demo-3: memory_mib: is 1000000000; 128 to 16777216 are right",
-        "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
-        "- demo-7: cpu_mode: is host-passthrough, which needs KVM; maximum is right for domain_type qemu",
-        "- demo-8: disks[0].size_bytes: is a huge number; 1048576 to 70368744177664 are right",
+        "- demo-2: vcpus: must be a whole number from 1 to 255 (got 9999)",
+        "- demo-3: memory_mib: must be a whole number from 128 to 16777216 (got 1000000000)",
+        "- demo-4: disks[1].rotational: must be left out: a disk shows it by the bus scsi or sata alone (got virtio)",
+        "- demo-7: cpu_mode: must be maximum for domain_type qemu, since it needs KVM (got 'host-passthrough')",
+        "- demo-8: disks[0].size_bytes: must be a whole number from 1048576 to 70368744177664 (got a huge number)",
         "- demo-9: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '../x')",
-        "- demo-9: bmc.adress: is no known key; did you mean address?",
-        f"- demo-4, demo-6: uuid: {UUID.format(4)} is there 2 times; once is right",
+        "- demo-9: bmc.adress: unknown key; did you mean address?",
+        f"- demo-4, demo-6: uuid: must be unique (got {UUID.format(4)} 2 times)",
         f"- demo-1: uuid: is {UUID.format(99)}, and the VM has {UUID.format(1)} and keeps it",
         "- demo-2: nics: network none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
         "- demo-2: nics: bridge none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
@@ -512,10 +512,11 @@ def test_the_logs_of_a_vm_go_with_it(libvirtd: PrivateLibvirtd) -> None:
 def test_wrong_names_are_refused_also_where_vms_are_to_go(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, **arguments(vm(1)))
     gone = refused(libvirtd, {"vm_name": ""}, {"vm_name": "../demo-1"}, owner="../demo", state="absent")
-    assert [line.partition(";")[0] for line in gone.splitlines()[1:]] == [
+    allowed = "up to 200 letters, digits, dots, hyphens and underscores, the first a letter or digit"
+    assert gone.splitlines()[1:] == [
         "- owner: must be lower case letters, digits and inner hyphens, without a dot (got '../demo')",
-        "- vms[0]: vm_name: is ''",
-        "- vms[1]: vm_name: is '../demo-1'",
+        f"- vms[0]: vm_name: must be {allowed} (got '')",
+        f"- vms[1]: vm_name: must be {allowed} (got '../demo-1')",
     ]
 
 
@@ -529,7 +530,7 @@ def test_what_an_earlier_stage_makes_is_missing_in_check_mode_without_harm(libvi
 
     nowhere: dict[str, Any] = {"libvirt_uri": "qemu:///system?socket=/run/none"}
     assert make(libvirtd, check_mode=True, **arguments(later), **nowhere)["steps"] == foreseen["steps"]
-    assert "demo-1: vcpus: is missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
+    assert "demo-1: vcpus: missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
     assert "role nometal.ipi.host_prep installs and starts it" in make(libvirtd, **arguments(later), **nowhere)["msg"]
 
 

@@ -9,7 +9,6 @@ from itertools import accumulate
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import abbreviated
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import gib
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST
@@ -17,7 +16,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import AUTO, P
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import OPEN
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.image_chain import Image, chain_of
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import is_wrong, network_name
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import finding
 
 if TYPE_CHECKING:
@@ -117,14 +115,14 @@ def _macs(host: Host, wanted: Fleet, name: str) -> Iterator[Finding]:
 
 def _networks(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
     for nic in vm.nics:
-        if nic.network and not is_wrong(nic.network, network_name):
+        if nic.network:
             if nic.network not in host.networks:
                 text = f"network {nic.network} is missing: {NETWORK_MAKER} makes it"
                 yield finding("network.missing", name, "nics", text)
             elif not host.networks[nic.network]:
                 hint = f"{NETWORK_MAKER} starts the lab's, and `virsh net-start {nic.network}` any"
                 yield finding("network.stopped", name, "nics", f"network {nic.network} is not started: {hint}")
-        if nic.bridge and nic.bridge not in host.bridges and not is_wrong(nic.bridge, kinds.interface_name):
+        if nic.bridge and nic.bridge not in host.bridges:
             yield finding("bridge.missing", name, "nics", f"bridge {nic.bridge} is missing: {NETWORK_MAKER} makes it")
 
 
