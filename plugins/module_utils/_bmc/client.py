@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 
 SECONDS = 10
 AT_ONCE = 4

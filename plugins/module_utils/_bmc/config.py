@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes, Login
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab, Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
 
 
 def text_of(lab: Lab, logins: dict[str, Login], hashes: Hashes) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import OPERATOR, Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR, Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 

@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Client
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import OPERATOR
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import fingerprint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab, Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Keeper
 
 ROOT = "/redfish/v1/"

@@ -353,7 +353,7 @@ def test_all_that_stands_in_the_way_is_told_at_once_and_nothing_made(
         "home": "/etc/passwd/bmc",
     }
     expected = [
-        "media.max_bytes is -1; 1048576 (1 MiB) to 17592186044416 (16 TiB) are right.",
+        "media.max_bytes: must be a whole number from 1048576 to 17592186044416 (got -1)",
         "home: /etc/passwd is no directory; a path below directories is right.",
         "media.ca_file: /etc/passwd holds no certificates; one or more in PEM are right.",
         r"listen: 127.0.0.1:8000/tcp is in use by python3 \(pid \d+\); stop that, or take another port.",

@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
