@@ -58,7 +58,6 @@ options:
   storage_pool:
     description: The lab's storage pool.
     type: dict
-    default: {}
     suboptions:
       name:
         description: Its name.

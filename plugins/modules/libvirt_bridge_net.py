@@ -108,7 +108,6 @@ options:
   dhcp:
     description: Who gets which address. Empty, the network has no DHCP.
     type: dict
-    default: {}
     suboptions:
       ranges:
         description:
@@ -206,7 +205,6 @@ options:
   dns:
     description: What the network's DNS server answers.
     type: dict
-    default: {}
     suboptions:
       hosts:
         description: Names of addresses, and addresses of names.
@@ -245,7 +243,6 @@ options:
       records:
         description: Further records.
         type: dict
-        default: {}
         suboptions:
           srv:
             description: Where services are.

@@ -65,7 +65,6 @@ options:
   media:
     description: What is let in as virtual media.
     type: dict
-    default: {}
     suboptions:
       max_bytes:
         description: Largest image, in bytes, from 1 MiB to 16 TiB.

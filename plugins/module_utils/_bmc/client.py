@@ -88,7 +88,7 @@ def _answer(status: int, data: bytes) -> Answer:
     try:
         body = json.loads(data)
     except ValueError:
-        return Answer(status, {}, f"{status}, and what it says is no JSON", failure)
+        return Answer(status, {}, f"{status}, and what it says is not JSON", failure)
     if status != OK:
         return Answer(status, {}, f"{status}: {_reason(body)}", failure)
     return Answer(status, body)

@@ -106,7 +106,7 @@ class BmcSection:
 
 @dataclass(frozen=True)
 class Node:
-    """A VM that gets a BMC, and where the BMC's clients are told to find it."""
+    """A VM that gets a BMC, and the address that the BMC's clients are given."""
 
     uuid: str = key(types.UUID, "The VM's UUID.", required=True)
     name: str = called("vm_name", key(VM_NAME, "The VM's name.", required=True))
@@ -141,7 +141,7 @@ class Lab:
     software: Path = key(SOFTWARE, "Where its software is.", default="/opt/nometal/bmc")
     libvirt_uri: str = key(types.TEXT, "Where libvirt is reached.", default="qemu:///system")
     ipmi_addresses: tuple[str, ...] = key(
-        ListOf(ADDRESS), "On which IPMI BMCs listen besides the one that clients are told.", default=[]
+        ListOf(ADDRESS), "On which IPMI BMCs listen besides the one that clients are given.", default=[]
     )
 
     @property
@@ -215,7 +215,7 @@ class Lab:
         return f"{node.bmc.protocol}+{scheme}://{self.listen[0]}/redfish/v1/Systems/{node.uuid}"
 
     def places(self, place: Endpoint) -> tuple[Endpoint, ...]:
-        """Where an IPMI BMC listens; first what clients are told."""
+        """Where an IPMI BMC listens; first what clients are given."""
         addresses = dict.fromkeys([place.address, *self.ipmi_addresses])
         return tuple(Endpoint(address, place.port) for address in addresses)
 

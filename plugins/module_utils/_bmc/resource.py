@@ -79,7 +79,7 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
 
     @contextmanager
     def open(self) -> Iterator[EmulatorPort]:
-        # What is wrong is told together with all else that is in the way, and where libvirt is missing too.
+        # What is wrong is reported together with all else that is in the way, and where libvirt is missing too.
         if self._connection is None and self.is_wanted and not self._wrong:
             raise self._missing
         yield EmulatorPort(self._lab, self._connection, wanted=self.is_wanted)

@@ -36,6 +36,8 @@ def _option(item: Key, *, required: bool) -> dict[str, Any]:
         option["options"] = argument_spec(value_type.declared)
     if required:
         option["required"] = True
+    elif "options" in option and item.default == {}:
+        option["apply_defaults"] = True
     elif item.default is not None and not item.required:
         option["default"] = item.default
     return option

@@ -140,7 +140,7 @@ def place_of(lab: str) -> Place:
     try:
         return Place(cluster_name(lab))
     except ValueError as error:
-        raise OperatorError(f"lab {error}.") from error
+        raise OperatorError(f"lab: {error}.") from error
 
 
 POOLS = Path("/var/lib/libvirt/openshift-images")

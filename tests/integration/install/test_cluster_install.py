@@ -479,7 +479,7 @@ def test_what_cannot_begin_leaves_nothing(host: Host) -> None:
         ({"tools": "/nowhere"}, "installer_tools"),
         ({"version": "4.20.4"}, "4.20.4"),
         ({"pull_secret": "no json"}, "pull secret must be JSON"),
-        ({"lab": "../etc"}, "lab must be "),
+        ({"lab": "../etc"}, "lab: must be "),
         ({"credentials": "/nowhere"}, "master-0"),
         ({"manifests": {"a/b.yaml": "x"}}, "plain file name"),
     ]

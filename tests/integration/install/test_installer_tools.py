@@ -552,7 +552,7 @@ def test_what_is_not_ours_stays(path: Path, mirror: Mirror) -> None:
     for state in ("present", "absent"):
         with pytest.raises(OperatorError, match=r"holds no tools of nometal\.ipi"):
             run(path, mirror.path, state=state)
-    with pytest.raises(OperatorError, match="an absolute path is right"):
+    with pytest.raises(OperatorError, match="path: must be an absolute path"):
         run(Path("tools"), mirror.path)
     assert kept(path) == ["theirs"]
 

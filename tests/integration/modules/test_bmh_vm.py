@@ -355,13 +355,13 @@ def test_vms_of_others_are_neither_changed_nor_removed(libvirtd: PrivateLibvirtd
     libvirtd.run(["virsh", "define", "/dev/stdin"], input=stranger("demo-1", UUID.format(9), devices=nic))
     make(libvirtd, owner="other", vms=[vm(3, disks=[])])
     message = refused(libvirtd, vm(1), vm(3))
-    assert "demo-1: vm_name: is not demo's but somebody's" in message
-    assert "demo-3: vm_name: is not demo's but other's" in message
+    assert "demo-1: vm_name: is owned by others, not by demo" in message
+    assert "demo-3: vm_name: is owned by other, not by demo" in message
     message = refused(libvirtd, vm(2, uuid=UUID.format(9)))
     assert f"demo-2: uuid: {UUID.format(9)} is VM demo-1's" in message
     assert "demo-2: nics: MAC 52:54:00:00:00:02 is VM demo-1's" in message
     gone = make(libvirtd, owner="demo", state="absent", vms=[{"vm_name": "demo-1"}])
-    assert "is not demo's but somebody's" in gone["msg"]
+    assert "is owned by others, not by demo" in gone["msg"]
     assert make(libvirtd, owner="other", state="absent")["steps"] == ["remove demo-3"]
 
 
@@ -401,9 +401,9 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
         f"- demo-1: uuid: is {UUID.format(99)}, and the VM has {UUID.format(1)} and keeps it",
         "- demo-2: nics: network none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
         "- demo-2: nics: bridge none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
-        "- demo-3: machine: pc-q35-0.1 of type qemu cannot be had",
-        "- demo-4: disks: this libvirt has none on the bus nvme; sata, scsi, virtio are right",
-        "- demo-5: domain_type: kvm cannot be had: there is no /dev/kvm",
+        "- demo-3: machine: pc-q35-0.1 of type qemu is not available",
+        "- demo-4: disks: the bus nvme is not available with this libvirt; available: sata, scsi, virtio",
+        "- demo-5: domain_type: kvm is not available: there is no /dev/kvm",
         "- demo-8: nics: network down is not started",
         "- demo-3: disks[0]: demo-3-0.qcow2 exists in pool nometal-demo, and nothing shows that it is this VM's",
     ]
@@ -440,7 +440,7 @@ def test_a_pool_that_cannot_hold_disks_is_refused(libvirtd: PrivateLibvirtd) -> 
         ["virsh", "pool-define-as", "volumes", "scsi", "--adapter-name", "host0", "--target", "/dev/disk/by-path"]
     )
     libvirtd.run(["virsh", "pool-define-as", "stopped", "dir", "--target", "/srv"])
-    assert "- pool: volumes is of the type scsi; dir, fs, netfs are right" in refused(libvirtd, vm(1), pool="volumes")
+    assert "- pool: volumes must be of type dir, fs, netfs (got scsi)" in refused(libvirtd, vm(1), pool="volumes")
     hint = "role nometal.ipi.host_prep (playbooks/host.yml) starts the lab's, and `virsh pool-start stopped` any"
     assert f"- pool: stopped is not started: {hint}" in refused(libvirtd, vm(1), pool="stopped")
     foreseen = make(libvirtd, check_mode=True, **arguments(vm(1), pool="stopped"))

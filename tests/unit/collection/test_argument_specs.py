@@ -33,6 +33,10 @@ def differences(declared: type, spec: dict[str, Any], where: str = "") -> list[s
     return found
 
 
+def default_of(option: dict[str, Any]) -> Any:
+    return {} if option.get("apply_defaults") else option.get("default")
+
+
 def of_option(item: Key, option: dict[str, Any], where: str) -> list[str]:
     of_list = isinstance(item.value_type, ListOf)
     value_type: Any = item.value_type.item if isinstance(item.value_type, ListOf) else item.value_type
@@ -41,7 +45,7 @@ def of_option(item: Key, option: dict[str, Any], where: str) -> list[str]:
     found = [f"{where}: type"] if option["elements" if of_list else "type"] not in said else []
     found += [f"{where}: no list"] if of_list != (option["type"] == "list") else []
     found += [f"{where}: required"] if item.required != option.get("required", False) else []
-    found += [f"{where}: default"] if item.default != option.get("default") else []
+    found += [f"{where}: default"] if item.default != default_of(option) else []
     if isinstance(value_type, Choice):
         found += [f"{where}: choices"] if [*value_type.options] != option.get("choices") else []
     if section and "options" in option:

@@ -399,7 +399,7 @@ def with_volumes(**others: Any) -> Host:
         (replace(HOST, networks={}), "one: nics: network net is missing"),
         (replace(HOST, networks={"net": False}), "one: nics: network net is not started: role nometal.ipi.lab_network"),
         (replace(HOST, bridges=frozenset()), "one: nics: bridge baremetal is missing"),
-        (replace(HOST, memory_mib=1000), "one: memory_mib: 1024 MiB are more than the host's 1000 MiB"),
+        (replace(HOST, memory_mib=1000), "one: memory_mib: 1024 MiB exceed the host's 1000 MiB"),
         (replace(HOST, pool=None), "pool: nometal-demo is missing"),
         (
             replace(HOST, pool=Pool("nometal-demo", "/x", lost=True)),
@@ -411,7 +411,7 @@ def with_volumes(**others: Any) -> Host:
         ),
         (
             replace(HOST, pool=Pool("nometal-demo", "", kind="logical")),
-            "pool: nometal-demo is of the type logical; dir",
+            "pool: nometal-demo must be of type dir, fs, netfs (got logical)",
         ),
         (replace(HOST, pool=Pool("p", "/p", free_bytes=GIB // 2)), "one: disks: 0.5 GiB are free in pool p (/p)"),
         (
@@ -420,14 +420,14 @@ def with_volumes(**others: Any) -> Host:
         ),
         (
             replace(HOST, capabilities={("q35", "qemu"): Capabilities(refusal="no")}),
-            "one: machine: q35 of type qemu cannot be had: no",
+            "one: machine: q35 of type qemu is not available: no",
         ),
         (
             replace(HOST, capabilities={("q35", "qemu"): replace(CAPABLE, buses=frozenset())}),
-            "one: disks: this libvirt has none on the bus scsi",
+            "one: disks: the bus scsi is not available with this libvirt",
         ),
-        (replace(HOST, domains=domain(mark=Mark("other"))), "one: vm_name: is not demo's but other's"),
-        (replace(HOST, domains=domain(mark=Mark())), "one: vm_name: is not demo's but somebody's"),
+        (replace(HOST, domains=domain(mark=Mark("other"))), "one: vm_name: is owned by other, not by demo"),
+        (replace(HOST, domains=domain(mark=Mark())), "one: vm_name: is owned by others, not by demo"),
         (replace(HOST, domains=domain(uuid="other")), f"one: uuid: is {UUID}, and the VM has other"),
         (replace(HOST, domains=domain("two")), f"one: uuid: {UUID} is VM two's"),
         (
@@ -470,9 +470,9 @@ def test_what_a_machine_of_this_host_cannot_have_is_named() -> None:
     wanted = Fleet({"one": replace(VM, tpm=True, cpu_mode="host-model", vcpus=17, disks=(), nics=())})
     poor = replace(HOST, capabilities={("q35", "qemu"): replace(CAPABLE, tpm=False)})
     assert told(poor, wanted) == [
-        "one: cpu_mode: host-model cannot be had with type qemu; maximum can",
+        "one: cpu_mode: host-model is not available with type qemu; available: maximum",
         "one: tpm: this host emulates none; install swtpm",
-        "one: vcpus: 17 are more than the 16 that machine q35 can have",
+        "one: vcpus: 17 exceed the 16 that machine q35 can have",
     ]
 
 

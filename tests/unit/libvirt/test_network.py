@@ -684,7 +684,7 @@ def test_the_port_updates_what_runs(connection: Any) -> None:
 def test_a_network_of_others_is_neither_read_nor_removed(connection: Any) -> None:
     connection.networkDefineXML("<network><name>nometal-demo</name><bridge name='theirs'/></network>")
     for desired in (NETWORK, None):
-        with pytest.raises(OperatorError, match="is not demo's but somebody's"):
+        with pytest.raises(OperatorError, match="is owned by others, not by demo"):
             NetworkPort(connection, "nometal-demo", "demo", desired).read()
     adopted = NetworkPort(connection, "nometal-demo", "demo", NETWORK, adopt=True).read()
     assert adopted

@@ -194,9 +194,9 @@ OTHERS_ENTRY = {"nmn-other": {"nmn-other": "nm-other", "nmb-other": "othermetal"
 @pytest.mark.parametrize(
     ("links", "complaint"),
     [
-        (host(Link("nmn-demo", "dummy")), "a.name: nmn-demo exists and is no veth but dummy"),
-        (host(Link("nmb-demo")), "b.name: nmb-demo exists and is no veth but a device of another kind"),
-        (host(Link("baremetal", "vxlan")), "b.bridge: baremetal exists and is no bridge but vxlan"),
+        (host(Link("nmn-demo", "dummy")), "a.name: nmn-demo exists and is not a veth but dummy"),
+        (host(Link("nmb-demo")), "b.name: nmb-demo exists and is not a veth but a device of another kind"),
+        (host(Link("baremetal", "vxlan")), "b.bridge: baremetal exists and is not a bridge but vxlan"),
         ({}, "a.bridge: there is no bridge nm-demo, and it is not this module's to make"),
         (host(OURS, *cable("x", "y", "baremetal", "nm-demo")), "a.bridge and b.bridge: .* are already joined by y-x,"),
         (

@@ -52,7 +52,7 @@ def asked(port: int) -> client.Answer:
     [
         (200, b"{}", "", ""),
         (401, b"{}", "login-refused", "401: {}"),
-        (429, b"slow down", "login-refused", "429, and what it says is no JSON"),
+        (429, b"slow down", "login-refused", "429, and what it says is not JSON"),
         (503, b"{}", "", "503: {}"),
     ],
 )

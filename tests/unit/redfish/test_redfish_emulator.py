@@ -314,7 +314,7 @@ def test_passwords_and_their_hashes_stay() -> None:
     ("text", "said"),
     [
         ("{", ["Repair it, or remove it"]),
-        ("[]", ["is no JSON object of accounts"]),
+        ("[]", ["must hold a JSON object of accounts"]),
         ('{"operator": {"password": "one"}}', ["credentials.json: entry operator has no username that is text: right"]),
         (
             '{"operator": {"username": "operator", "password": 5}, "two": "secret"}',
