@@ -25,7 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.prog
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 NAMED_FOR_TYPE_CHECKERS = (Evidence, MetalHost, Node, Rule, Story)
@@ -59,7 +59,7 @@ def recorded(installation: Installation, patience: float) -> Recording:
     reading = Reading(installation)
     for _entry in reading.new_entries():
         pass
-    seen = run.read(installation.place)
+    seen = run.read(installation.paths)
     at = time.time() if seen.running else reading.story.last
     return Recording(reading.story, _judged(gather(installation)), at, not seen.running, patience)
 
@@ -71,5 +71,5 @@ def _judged(evidence: Evidence) -> Evidence:
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    installed = Installation(Place(given.pop("lab")), **given.pop("installation"))
+    installed = Installation(Paths(given.pop("lab")), **given.pop("installation"))
     json.dump(dataclass_json.written(recorded(installed, **given)), sys.stdout)

@@ -30,7 +30,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress impo
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def test_a_libvirt_that_hangs_holds_nobody_up(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(diagnosis_nodes, "connect", connect)
     monkeypatch.setattr(diagnosis_nodes, "ANSWER_SECONDS", 0.1)
-    lab = Installation(Place("demo"), bmc_home=str(tmp_path), libvirt_uri="hangs:///")
+    lab = Installation(Paths("demo"), bmc_home=str(tmp_path), libvirt_uri="hangs:///")
     assert nodes_of(lab) == []
     assert "hangs:/// has said nothing" in diagnosis_evidence.gather(lab).libvirt_trouble
     assert len(asked) == 1, "one waits for it"

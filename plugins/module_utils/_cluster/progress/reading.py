@@ -34,10 +34,10 @@ class Reading:
 
     def __init__(self, installation: Installation) -> None:
         names = [node["name"] for node in installation.nodes if node.get("role") in CONTROL_PLANE]
-        secrets = bundle_secrets.known(installation.place, Path(installation.bmc_home))
+        secrets = bundle_secrets.known(installation.paths, Path(installation.bmc_home))
         self.story = Story(control_plane=names)
-        self._place = installation.place
-        self._tail = Tail(installation.place.log, Redactor(secrets).without_known)
+        self._place = installation.paths
+        self._tail = Tail(installation.paths.log, Redactor(secrets).without_known)
         self._completed_at = 0.0
 
     def new_entries(self) -> Iterator[Entry]:
@@ -56,7 +56,7 @@ class Reading:
     def result(self, seen: Run) -> dict[str, Any]:
         story, state = self.story, self.state(seen)
         story.close(seen.ended or (time.time() if seen.running else story.last))
-        place, is_there = self._place, state == endings.INSTALLED
+        paths, is_there = self._place, state == endings.INSTALLED
         return {
             "state": state,
             "exit_code": seen.exit_code,
@@ -72,14 +72,14 @@ class Reading:
             "power_cycled": [],
             "console_url": story.console_url,
             "api_url": story.api_url,
-            "kubeconfig": str(place.kubeconfig) if is_there else "",
-            "password_file": str(place.password) if is_there else "",
+            "kubeconfig": str(paths.kubeconfig) if is_there else "",
+            "password_file": str(paths.password) if is_there else "",
         }
 
 
 def glance(installation: Installation) -> dict[str, Any]:
     """How far it is now; nothing is told and nothing touched."""
-    seen = run.read(installation.place)
+    seen = run.read(installation.paths)
     reading = Reading(installation)
     for _entry in reading.new_entries():
         pass

@@ -61,11 +61,11 @@ class Watch:
 
     def follow(self) -> dict[str, Any]:
         """Until it ends."""
-        self._teller = Teller(self.installation.place.events, run.read(self.installation.place).started)
+        self._teller = Teller(self.installation.paths.events, run.read(self.installation.paths).started)
         self._began = time.time()
         while True:
             # In this order: after its end come no entries that would be missed.
-            seen = run.read(self.installation.place)
+            seen = run.read(self.installation.paths)
             self._read_log()
             if not seen.running:
                 return self._ended(seen)
@@ -115,7 +115,7 @@ class Watch:
         self._teller.tell_findings(self.findings)
 
     def _power_cycle(self, name: str, seen: Run) -> None:
-        record = power_cycle.Cycled(self.installation.place.directory / power_cycle.FILE, str(seen.started))
+        record = power_cycle.Cycled(self.installation.paths.directory / power_cycle.FILE, str(seen.started))
         vm_name = next(node["vm_name"] for node in self.installation.nodes if node["name"] == name)
         try:
             with connect(self.installation.libvirt_uri) as connection:
