@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER, Teller
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage, begun_by
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import decision, run, situation
@@ -114,19 +114,19 @@ def test_errors_are_told(lab_paths: Paths, name: str, error: str) -> None:
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_is_told_while_it_is_followed(lab_paths: Paths, name: str) -> None:
     """Each stage once, and the share of the whole grows until it is all."""
-    story = Story(control_plane=["control-plane-0", "control-plane-1", "control-plane-2"])
+    progress = Progress(control_plane=["control-plane-0", "control-plane-1", "control-plane-2"])
     teller = Teller(lab_paths.events, started=0.0)
     for entry in log.entries(text_of(name)):
-        story.add(entry)
-        teller.tell_story(story, entry.at)
+        progress.add(entry)
+        teller.tell_progress(progress, entry.at)
     told = [json.loads(line) for line in lab_paths.events.read_text(encoding="utf-8").splitlines()]
     of_installer = [event for event in told if event["who"] == INSTALLER]
     doing = [event["state"].partition(" (")[0] for event in of_installer]
-    assert list(dict.fromkeys(doing)) == list(dict.fromkeys(DOING[span.stage] for span in story.spans))
+    assert list(dict.fromkeys(doing)) == list(dict.fromkeys(DOING[span.stage] for span in progress.spans))
     parts = [event["part"] for event in of_installer]
     assert parts == sorted(parts)
     assert parts[-1] == 1
-    assert {event["who"] for event in told} - {INSTALLER} == {"operators", *story.control_plane}
+    assert {event["who"] for event in told} - {INSTALLER} == {"operators", *progress.control_plane}
     assert len(teller.troubles) == (name not in WITH_TERRAFORM)
     assert all(re.match("control-plane-1: .*timeout reached", trouble) for trouble in teller.troubles)
     assert PLANTED not in json.dumps(told)

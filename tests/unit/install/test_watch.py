@@ -20,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.exp
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, one_watch, power_cycle, watch
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
@@ -378,12 +378,12 @@ def test_nothing_is_told_twice(tmp_path: Path) -> None:
 
 def test_a_trouble_stands_until_the_state_has_changed(tmp_path: Path) -> None:
     teller = events.Teller(tmp_path / "runs/events.jsonl")
-    story = Story(stage=Stage.CONTROL_PLANE, since=0.0, hosts={"a": Host("inspecting", 0.0)})
+    progress = Progress(stage=Stage.CONTROL_PLANE, since=0.0, hosts={"a": Host("inspecting", 0.0)})
     for now in range(3):
-        teller.tell_story(story, now)
+        teller.tell_progress(progress, now)
         teller.tell_trouble("a", "is slow")
-    story.hosts["a"] = Host("provisioning", 9.0)
-    teller.tell_story(story, 9)
+    progress.hosts["a"] = Host("provisioning", 9.0)
+    teller.tell_progress(progress, 9)
     told = [json.loads(line) for line in (tmp_path / "runs/events.jsonl").read_text().splitlines()]
     assert [event["state"] for event in told if event["who"] == "a"] == ["inspecting", "is slow", "provisioning"]
     assert [event.get("part") for event in told] == [0.0, None, None, None]
@@ -393,7 +393,7 @@ def test_an_error_that_counts_seconds_is_told_once(tmp_path: Path) -> None:
     teller = events.Teller(tmp_path / "runs/events.jsonl")
     for seconds in (9, 8, 7):
         trouble = f"registration error: code 429. Try again in {seconds} s."
-        teller.tell_story(Story(stage=Stage.CONTROL_PLANE, hosts={"a": Host("registering", 0.0, trouble)}), 0)
+        teller.tell_progress(Progress(stage=Stage.CONTROL_PLANE, hosts={"a": Host("registering", 0.0, trouble)}), 0)
     assert teller.troubles == ["a: registration error: code 429. Try again in 9 s."]
 
 

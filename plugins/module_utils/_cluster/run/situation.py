@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import progress as story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import progress_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import bootstrap, leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.wipe import Nodes
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
@@ -50,7 +50,7 @@ class Wanted:
 
 def look(paths: Paths, wanted: Wanted) -> Facts:
     last = run.read(paths)
-    facts = _facts(paths, last, _story(paths), wanted)
+    facts = _facts(paths, last, _progress_of(paths), wanted)
     if decision.decide(facts).kind in (decision.ATTACH, decision.DONE):
         return facts  # whatever libvirt would say
     try:
@@ -78,7 +78,7 @@ def is_other(version: str, wanted: str) -> bool:
     return bool(release and tools_release.CHANNEL.fullmatch(wanted)) and release != tools_release.numbers(wanted)
 
 
-def _facts(paths: Paths, last: Run, told: Story, wanted: Wanted) -> Facts:
+def _facts(paths: Paths, last: Run, told: Progress, wanted: Wanted) -> Facts:
     stages = {span.stage for span in told.spans}
     return Facts(
         restart=wanted.restart,
@@ -103,10 +103,10 @@ def _facts(paths: Paths, last: Run, told: Story, wanted: Wanted) -> Facts:
     )
 
 
-def _story(paths: Paths) -> Story:
+def _progress_of(paths: Paths) -> Progress:
     with suppress(FileNotFoundError):
-        return story.told(log.entries(paths.log.read_text(encoding="utf-8", errors="replace")))
-    return story.told(())
+        return progress_of(log.entries(paths.log.read_text(encoding="utf-8", errors="replace")))
+    return progress_of(())
 
 
 def _bootstrap(connection: Any, paths: Paths, wanted: Wanted) -> tuple[bool, bool]:
