@@ -381,8 +381,8 @@ JUDGEMENTS = (
     Fault(
         "a-node-that-never-came-up-is-missed",
         f"{UTILS}/_checks/rehearsal/judge_node.py",
-        "if trouble and address not in never_up",
-        "if trouble",
+        "if finding and address not in never_up",
+        "if finding",
         "tests/unit/rehearsal/test_judging.py",
     ),
     Fault(

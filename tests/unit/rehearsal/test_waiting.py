@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
-from unit.rehearsal.stories import lab_of, script_of
+from unit.rehearsal.samples import lab_of, script_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import Reports
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes, evidence, judge_bootstrap
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
+    FAILED,
+    Check,
+    Observations,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import consoles
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal, waiting
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.consoles import Consoles, Guest
@@ -130,8 +134,8 @@ def test_patience_counts_for_all_that_guests_wait_for() -> None:
 
 
 def test_why_the_bootstrap_vm_was_given_up_is_said() -> None:
-    story = Story(host={"lost": {"bootstrap": "it has done nothing for 90 s"}})
-    [check] = judge_bootstrap.judge(lab_of(), story)
+    observed = Observations(host={"lost": {"bootstrap": "it has done nothing for 90 s"}})
+    [check] = judge_bootstrap.judge(lab_of(), observed)
     assert check.seen == "it has not come up: it has done nothing for 90 s"
     assert check.facts == {"silent": True}
 
@@ -194,7 +198,7 @@ def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monk
         {"silent": True},
     )
     other = Check("BMC answers", node["name"], FAILED, "yes", "timed out")
-    said, same = seen.explain(Story(), [failed, other])
+    said, same = seen.explain(Observations(), [failed, other])
     assert said.seen.startswith(
         "nothing heard in 240 s; its console ends with `Loading kernel ...`; the host's load is "
     )

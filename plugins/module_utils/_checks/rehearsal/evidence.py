@@ -32,7 +32,7 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Observations
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
@@ -78,9 +78,9 @@ class Evidence:
     starts: Mapping[tuple[str, str], Start | None] = field(default_factory=dict)
     """How VMs were started, by node and by what they were started for; None: they were not."""
 
-    def with_story(self, story: Story) -> Evidence:
-        neighbours = {**self.neighbours, **story.seen.get("neighbours", {})}
-        return replace(self, neighbours=neighbours, starts=story.host.get("starts", {}))
+    def with_observations(self, observed: Observations) -> Evidence:
+        neighbours = {**self.neighbours, **observed.seen.get("neighbours", {})}
+        return replace(self, neighbours=neighbours, starts=observed.host.get("starts", {}))
 
 
 def of_path(connection: Any) -> Evidence:

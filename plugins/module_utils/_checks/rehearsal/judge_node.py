@@ -20,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.judg
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
     OK,
     Check,
-    Story,
+    Observations,
     compared,
     plain,
     skipped,
@@ -63,21 +63,21 @@ STAGES = {
 }
 
 
-def judge(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool = True) -> Iterator[Check]:
+def judge(lab: Lab, node: Node, observed: Observations, *, can_secure_boot: bool = True) -> Iterator[Check]:
     who = node["name"]
     for check, (expected, *steps) in OF_BMC.items():
-        step = story.step(who, *steps)
+        step = observed.step(who, *steps)
         if step:
             yield verdict(check, who, _trouble(step), expected, str(step["said"]), **_failure(step))
-    yield from _from_medium(lab, node, story, can_secure_boot=can_secure_boot)
-    yield from _from_disk(node, story)
-    yield from _not_tried(who, story)
+    yield from _from_medium(lab, node, observed, can_secure_boot=can_secure_boot)
+    yield from _from_disk(node, observed)
+    yield from _not_tried(who, observed)
 
 
-def _not_tried(who: str, story: Story) -> Iterator[Check]:
-    reason = f"not tried: {story.hindrance or 'what comes before it has failed'}"
+def _not_tried(who: str, observed: Observations) -> Iterator[Check]:
+    reason = f"not tried: {observed.hindrance or 'what comes before it has failed'}"
     for check, steps in STAGES.items():
-        if story.step(who, *steps) is None:
+        if observed.step(who, *steps) is None:
             yield skipped(check, who, reason)
 
 
@@ -95,13 +95,13 @@ def _is_silent(step: Mapping[str, Any]) -> bool:
     return step.get("failure") == NOTHING_HEARD
 
 
-def _from_medium(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool) -> Iterator[Check]:
-    who, step = node["name"], story.step(node["name"], "booted from medium")
+def _from_medium(lab: Lab, node: Node, observed: Observations, *, can_secure_boot: bool) -> Iterator[Check]:
+    who, step = node["name"], observed.step(node["name"], "booted from medium")
     if step is None:
         return
     said, expected = "" if step["ok"] else step["said"], "it boots the image and reports"
     yield verdict("boots from its medium", who, said, expected, silent=_is_silent(step))
-    report = story.report(who, "medium")
+    report = observed.report(who, "medium")
     if report is None:
         return
     yield from _identity(lab, node, report)
@@ -110,10 +110,10 @@ def _from_medium(lab: Lab, node: Node, story: Story, *, can_secure_boot: bool) -
     yield _firmware(node, report, can_secure_boot=can_secure_boot)
     yield _hardware(node, report)
     yield _disks(node, report)
-    seen = story.report(who, "seen")
+    seen = observed.report(who, "seen")
     if seen is not None:
-        yield from _surroundings(lab, node, seen["seen"], story)
-    written = story.report(who, "written")
+        yield from _surroundings(lab, node, seen["seen"], observed)
+    written = observed.report(who, "written")
     if written is not None:
         yield from _writing(node, report, written)
 
@@ -186,21 +186,21 @@ def _disks(node: Node, report: Report) -> Check:
     return compared("disks", node["name"], wanted, found)
 
 
-def _surroundings(lab: Lab, node: Node, seen: Mapping[str, Any], story: Story) -> Iterator[Check]:
+def _surroundings(lab: Lab, node: Node, seen: Mapping[str, Any], observed: Observations) -> Iterator[Check]:
     asked = {name for name, *_rest in seen["names"]}
     wanted = {name: addresses for name, addresses in lab.names().items() if name in asked}
     yield names_check("names", node["name"], wanted, seen["names"])
-    never_up = {ip for other in lab.nodes if not story.report(other["name"], "medium") for ip in other["ips"]}
+    never_up = {ip for other in lab.nodes if not observed.report(other["name"], "medium") for ip in other["ips"]}
     silent = {
-        address: f"{_who_is(lab, address)}: {trouble}"
-        for address, trouble in seen["peers"].items()
-        if trouble and address not in never_up
+        address: f"{_who_is(lab, address)}: {finding}"
+        for address, finding in seen["peers"].items()
+        if finding and address not in never_up
     }
     asked_of = [address for address in seen["peers"] if address not in never_up]
     rest = f"; {len(never_up)} of nodes that are not up were left out" if never_up else ""
     wanted_answers = f"{len(asked_of)} addresses answer{rest}"
     yield verdict("other nodes", node["name"], few([*silent.values()]), wanted_answers, addresses=[*silent])
-    broken = [f"{url}: {trouble}" for url, trouble in seen["vips"].items() if trouble]
+    broken = [f"{url}: {finding}" for url, finding in seen["vips"].items() if finding]
     urls = [url for url, error in seen["vips"].items() if error]
     expected = f"{', '.join(lab.all_vips)} lead to the bootstrap VM"
     yield verdict("virtual addresses", node["name"], few(broken), expected, urls=urls)
@@ -230,14 +230,14 @@ def _disk_named(disk: Mapping[str, Any] | None) -> str:
     return f"{disk['device']}, serial {disk['serial']}" if disk else ""
 
 
-def _from_disk(node: Node, story: Story) -> Iterator[Check]:
+def _from_disk(node: Node, observed: Observations) -> Iterator[Check]:
     who = node["name"]
-    step = story.step(who, *AFTER, "booted from disk")
+    step = observed.step(who, *AFTER, "booted from disk")
     if step is None:
         return
-    report = story.report(who, "disk")
+    report = observed.report(who, "disk")
     if report is None:
-        seen = "it booted its medium again" if story.report(who, "medium again") else ""
+        seen = "it booted its medium again" if observed.report(who, "medium again") else ""
         yield verdict(
             "boots from its disk",
             who,

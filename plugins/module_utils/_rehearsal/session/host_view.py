@@ -87,10 +87,10 @@ def _installer_bridge(lab: Lab) -> Check:
         view = installer_view.look(connection)
     bridges = [lab.bridge, *([lab.provisioning_network["bridge"]] if lab.provisioning_network else [])]
     missing = [bridge for bridge in bridges if not view.finds(bridge)]
-    trouble = f"libvirt does not show {', '.join(missing)}: no port of it is up" if missing else ""
+    finding = f"libvirt does not show {', '.join(missing)}: no port of it is up" if missing else ""
     found = "; ".join(view.explain(bridge) for bridge in bridges if bridge not in missing)
     return verdict(
-        "installer's bridge", HOST, trouble, f"libvirt shows {' and '.join(bridges)}", found, missing=missing
+        "installer's bridge", HOST, finding, f"libvirt shows {' and '.join(bridges)}", found, missing=missing
     )
 
 

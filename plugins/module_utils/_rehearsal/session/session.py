@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.redfish import BmcFailed, Redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import BOOTSTRAP, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import BOOTSTRAP, Observations
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
@@ -186,8 +186,8 @@ class Stage:
 
     # Playing
 
-    def play(self, story: Story, event_log: EventLog, watch: Callable[[], None]) -> None:
-        """Watch is called once everything runs. What goes wrong in the guests is told in the story."""
+    def play(self, observed: Observations, event_log: EventLog, watch: Callable[[], None]) -> None:
+        """Watch is called once everything runs. What goes wrong in the guests is among what was observed."""
         secrets = self._secrets()
         self._note_touched()
         play = token_hex(4)
@@ -196,14 +196,14 @@ class Stage:
         try:
             line = Line(bootstrap_vm.start(self._connection, vm, self._places.image))
         except libvirt.libvirtError as error:
-            story.host["boots"] = str(error)
-            story.stop("the bootstrap VM cannot be started")
+            observed.host["boots"] = str(error)
+            observed.stop("the bootstrap VM cannot be started")
             return
         try:
             strangers = host_view.strangers(self._connection, self._lab)
             around = Surroundings(strangers, host_view.outside(self._lab))
             told = script(self._lab, play, vm.macs, secrets, around, patience=self._patience)
-            self._listen(line, story, event_log, told, watch)
+            self._listen(line, observed, event_log, told, watch)
         finally:
             line.close()
 
@@ -227,7 +227,7 @@ class Stage:
         )
 
     def _listen(
-        self, line: Line, story: Story, event_log: EventLog, told: dict[str, Any], watch: Callable[[], None]
+        self, line: Line, observed: Observations, event_log: EventLog, told: dict[str, Any], watch: Callable[[], None]
     ) -> None:
         """Guests of which nothing is heard are waited for as long as they do something, but not for ever."""
         looks = Watch(lambda guest: watching.signs(self._connection, guest))
@@ -239,31 +239,31 @@ class Stage:
             awaited.hear(event)
             if event.get("event") == "asks":
                 line.tell(told)
-            self._note(event, story, event_log, told["play"])
+            self._note(event, observed, event_log, told["play"])
             watched = watched or self._watched(event, watch)
             lost = awaited.given_up()
-            story.host.setdefault("lost", {}).update(lost)
-            if story.finished or story.broken or BOOTSTRAP in lost or until_silent.is_over:
+            observed.host.setdefault("lost", {}).update(lost)
+            if observed.finished or observed.broken or BOOTSTRAP in lost or until_silent.is_over:
                 return
             for who, why in lost.items():
                 line.tell({"lost": self._lab.node(who)["uuid"], "why": why})
 
-    def _note(self, event: dict[str, Any], story: Story, event_log: EventLog, play: str) -> None:
-        story.add(event)
+    def _note(self, event: dict[str, Any], observed: Observations, event_log: EventLog, play: str) -> None:
+        observed.add(event)
         if event.get("event") == "state":
             event_log.note(event["who"], event["state"])
-            self._note_start(event["who"], event["state"], story)
+            self._note_start(event["who"], event["state"], observed)
         elif event.get("event") == "step" and not event["ok"]:
             event_log.note(event["who"], f"{event['step']}: {event['said']}", trouble=True)
         elif event.get("topic") == "clocks":
-            story.host["clock"] = host_view.clock()
+            observed.host["clock"] = host_view.clock()
         elif event.get("topic") == "taken":
-            story.host["virtual addresses"] = host_view.virtual_addresses(self._lab, play)
+            observed.host["virtual addresses"] = host_view.virtual_addresses(self._lab, play)
 
-    def _note_start(self, who: str, state: str, story: Story) -> None:
+    def _note_start(self, who: str, state: str, observed: Observations) -> None:
         if state in STARTS and who != BOOTSTRAP:
             vm_name = self._lab.node(who)["vm_name"]
-            story.host.setdefault("starts", {})[who, state] = node_vms.start_of(self._connection, vm_name)
+            observed.host.setdefault("starts", {})[who, state] = node_vms.start_of(self._connection, vm_name)
 
     @staticmethod
     def _watched(event: dict[str, Any], watch: Callable[[], None]) -> bool:

@@ -7,7 +7,12 @@ from typing import Any
 from unit.lab.samples import shipped
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door, Evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST, OK, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
+    HOST,
+    OK,
+    Check,
+    Observations,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
@@ -34,20 +39,20 @@ def script_of(lab: Lab, surroundings: Surroundings | None = None, **options: Any
     return script(lab, PLAY, MACS, Secrets(logins, "CA"), surroundings or Surroundings(), **options)
 
 
-def good(lab: Lab) -> Story:
-    told, story = script_of(lab), Story(finished=True)
-    story.seen = seen_by_bootstrap(lab, told)
-    story.host = {"clock": 1000.0, "virtual addresses": Check("virtual addresses", HOST, OK)}
+def good(lab: Lab) -> Observations:
+    told, observed = script_of(lab), Observations(finished=True)
+    observed.seen = seen_by_bootstrap(lab, told)
+    observed.host = {"clock": 1000.0, "virtual addresses": Check("virtual addresses", HOST, OK)}
     for node in lab.nodes:
         name = node["name"]
-        story.steps[name] = {step: {"step": step, "ok": True, "said": ""} for step in STEPS}
-        story.reports[name] = {
+        observed.steps[name] = {step: {"step": step, "ok": True, "said": ""} for step in STEPS}
+        observed.reports[name] = {
             "medium": report(node, "/dev/sr0"),
             "seen": {"seen": seen_by_node(lab, told, name)},
             "written": {"device": "/dev/sda", "bytes": 1, "syncs": [1.0, 2.0]},
             "disk": report(node, "/dev/sda"),
         }
-    return story
+    return observed
 
 
 def seen_by_bootstrap(lab: Lab, told: dict[str, Any]) -> dict[str, Any]:
