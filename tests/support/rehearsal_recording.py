@@ -15,6 +15,7 @@ from unittest import mock
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door, Evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Check, Observations
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
@@ -50,7 +51,7 @@ def written(recording: Recording) -> dict[str, Any]:
     told, found = recording.observed, recording.evidence
     host = {key: asdict(value) if isinstance(value, Check) else value for key, value in told.host.items()}
     return {
-        "lab": asdict(recording.lab),
+        "lab": to_dict(recording.lab),
         "observed": {**vars(told), "host": {**host, "starts": _starts_written(told.host.get("starts", {}))}},
         "host_checks": [asdict(check) for check in recording.host_checks],
         "evidence": {
@@ -70,7 +71,7 @@ def read(text: str) -> Recording:
     host, found = kept["observed"]["host"], kept["evidence"]
     checks = {key: Check(**host[key]) for key in ("virtual addresses",) if key in host}
     return Recording(
-        lab=Lab(**kept["lab"]),
+        lab=from_dict(Lab, kept["lab"]),
         observed=Observations(
             **{**kept["observed"], "host": {**host, **checks, "starts": _starts_read(host["starts"])}}
         ),
@@ -109,7 +110,7 @@ def rehearsed(lab: Mapping[str, Any], image: str, *, can_secure_boot: bool) -> d
     """The report, the recording, and what the rehearsal has made of it."""
     judged = mock.patch.object(rehearsal, "judged", wraps=rehearsal.judged)
     explained = mock.patch.object(causes, "explained", wraps=causes.explained)
-    of, uri = Lab(**lab), "qemu:///system"
+    of, uri = from_dict(Lab, lab), "qemu:///system"
     with judged as judging, explained as explaining, connect(uri) as connection, rehearsal.alone(of.name):
         report = rehearsal.rehearse(of, Places(Path(image)), connection, can_secure_boot=can_secure_boot)
     _lab, observed = judging.call_args.args

@@ -231,7 +231,7 @@ def test_a_wrong_mac_is_named_as_such() -> None:
     observed = good(lab)
     observed.reports["worker-0"]["medium"]["cards"][0]["mac"] = "52:54:00:00:00:66"
     [wrong] = [check for check in failed(lab, observed) if check.check == "MAC address"]
-    assert (wrong.expected, wrong.seen) == (lab.node("worker-0")["boot_mac"], "52:54:00:00:00:66")
+    assert (wrong.expected, wrong.seen) == (lab.node("worker-0").boot_mac, "52:54:00:00:00:66")
 
 
 def by_name(lab: Lab, observed: Observations) -> dict[tuple[str, str], Check]:
@@ -244,7 +244,7 @@ def test_what_cannot_come_to_anything_is_told_as_not_tried_and_is_no_failure_of_
     checks = judged(lab, observed)
     assert {check.state for check in checks} == {SKIPPED}
     assert {check.seen for check in checks} == {"not tried: Link nmb-rehearsal is down"}
-    assert {check.who for check in checks} == {"bootstrap", *(node["name"] for node in lab.nodes)}
+    assert {check.who for check in checks} == {"bootstrap", *(node.name for node in lab.nodes)}
 
 
 def test_after_a_step_that_failed_the_rest_is_told_as_not_tried() -> None:
@@ -305,7 +305,7 @@ def test_a_node_that_never_came_up_is_missed_by_nobody_else() -> None:
     lab = lab_of()
     observed = good(lab)
     del observed.reports["worker-0"]["medium"]
-    [address] = lab.node("worker-0")["ips"]
+    [address] = lab.node("worker-0").ips
     observed.reports["control-plane-0"]["seen"]["seen"]["peers"][address] = "no answer"
     assert ("control-plane-0", "other nodes") not in {(check.who, check.check) for check in failed(lab, observed)}
 

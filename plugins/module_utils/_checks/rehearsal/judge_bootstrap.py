@@ -35,7 +35,7 @@ def judge(lab: Lab, observed: Observations) -> Iterator[Check]:
         return
     yield verdict("boots", BOOTSTRAP, "", BOOTS)
     yield _address(lab, observed)
-    if lab.bootstrap["mode"] != BootstrapAddress.STATIC:
+    if lab.bootstrap.mode != BootstrapAddress.STATIC:
         yield _servers(lab, observed)
     if observed.seen.get("addresses"):
         yield from _routes(lab, observed)
@@ -163,7 +163,7 @@ def _time(lab: Lab, observed: Observations) -> Check:
 
 def _frames(lab: Lab, observed: Observations) -> Check:
     wrong = [f"{size} bytes to {address}: {error}" for address, size, error in observed.seen["frames"] if error]
-    mtu, addresses = lab.machine_network["mtu"], [address for address, _size, error in observed.seen["frames"] if error]
+    mtu, addresses = lab.machine_network.mtu, [address for address, _size, error in observed.seen["frames"] if error]
     return verdict("full-size frames", BOOTSTRAP, few(wrong), f"{mtu} bytes pass in one piece", addresses=addresses)
 
 
@@ -174,7 +174,7 @@ def _outside(lab: Lab, observed: Observations) -> Check:
     came = [f"{address} ({kind})" for kind, address, ok in ways if ok]
     if not lab.has_way_out:
         leak = f"answers of {', '.join(came)}" if came else ""
-        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network['forward']})", answers=came)
+        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network.forward})", answers=came)
     finding = "" if came else f"no answer from {', '.join(address for _kind, address, _ok in ways)}"
     return verdict(
         "way out", BOOTSTRAP, finding, "what answers the host answers the VM as well", ", ".join(came), answers=came

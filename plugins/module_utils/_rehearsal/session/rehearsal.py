@@ -158,8 +158,8 @@ class Seen:
             networks=lab.networks,
             bridges=[lab.bridge],
             veth_pairs=lab.veth_pairs,
-            vms={BOOTSTRAP: lab.bootstrap_domain, **{node["name"]: node["vm_name"] for node in lab.nodes}},
-            endpoints=lab.endpoints,
+            vms={BOOTSTRAP: lab.bootstrap_domain, **{node.name: node.vm_name for node in lab.nodes}},
+            endpoints=lab.bmc.endpoints,
         )
         self.picture = picture.read(self._connection, scene)
 
