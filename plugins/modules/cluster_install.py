@@ -245,7 +245,7 @@ def paths_in(params: dict[str, Any]) -> Paths:
     paths = paths_of(params["lab"])
     called = params["config"].get("metadata", {}).get("name", paths.lab)
     if called != paths.lab:
-        raise OperatorError(f"config.metadata.name is {called}: the name of the lab is right, {paths.lab}.")
+        raise OperatorError(f"config.metadata.name: must be the name of the lab, {paths.lab} (got {called}).")
     return paths
 
 

@@ -33,7 +33,7 @@ def declared_from(params: Mapping[str, Any], declared: type[Given]) -> tuple[Giv
     problems = Problems.none()
     given = Section(declared, ignores_others=True).parse(params, "", problems)
     if isinstance(given, Declared):
-        for path, text in list(_contradictions(given, problems)):
+        for path, text in _contradictions(given, problems):
             problems.add("argument.invalid", path, text)
     found = [_with_name(each, params["vms"]) for each in sorted(problems.found, key=_number)]
     if isinstance(given, Declared):
