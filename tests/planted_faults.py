@@ -381,8 +381,8 @@ JUDGEMENTS = (
     Fault(
         "a-node-that-never-came-up-is-missed",
         f"{UTILS}/_checks/rehearsal/judge_node.py",
-        "if trouble and address not in never_up",
-        "if trouble",
+        "if finding and address not in never_up",
+        "if finding",
         "tests/unit/rehearsal/test_judging.py",
     ),
     Fault(
@@ -398,8 +398,8 @@ INSTALLATION = (
     Fault(
         "progress-does-not-count",
         f"{UTILS}/_cluster/progress/stalls.py",
-        "still = now - max(story.since, story.changed)",
-        "still = now - story.since",
+        "still = now - max(progress.since, progress.changed)",
+        "still = now - progress.since",
         "tests/unit/install/test_stalls.py",
     ),
     Fault(
@@ -426,7 +426,7 @@ INSTALLATION = (
     Fault(
         "nodes-are-off-too-early",
         f"{UTILS}/_cluster/diagnosis/of_nodes.py",
-        "if not off or not (story.bootstrap_complete or story.bootstrap_destroyed):",
+        "if not off or not (progress.bootstrap_complete or progress.bootstrap_destroyed):",
         "if not off:",
         "tests/unit/install/test_diagnosis.py",
     ),

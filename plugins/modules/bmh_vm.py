@@ -93,7 +93,7 @@ options:
           - The BMC may choose otherwise since. It is changed only when this option changes, and then the NVRAM is made
             anew.
         type: str
-        choices: [bios, uefi, uefi-secure]
+        choices: [uefi, uefi-secure, bios]
         default: uefi
       tpm:
         description: Whether the VM has an emulated TPM 2.0. The host needs swtpm for it.
@@ -338,65 +338,17 @@ former:
   elements: str
 """
 
-from typing import Any
-
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import Declared
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.resource import LabVms
 
-TEXT = {"type": "str"}
-NEEDED = {"type": "str", "required": True}
-NUMBER = {"type": "int"}
-FLAG = {"type": "bool"}
-MAPPING = {"type": "dict"}
-
-
-def one_of(*choices: str, default: str) -> dict[str, Any]:
-    return {"type": "str", "choices": list(choices), "default": default}
-
-
-def list_of(**options: Any) -> dict[str, Any]:
-    return {"type": "list", "elements": "dict", "default": [], "options": options}
-
-
-DISK = {
-    "name": TEXT,
-    "size_bytes": {"type": "int", "required": True},
-    "format": one_of("qcow2", "raw", default="qcow2"),
-    "bus": one_of("scsi", "virtio", "sata", "nvme", default="scsi"),
-    "serial": TEXT,
-    "rotational": FLAG,
-}
-NIC = {
-    "mac": NEEDED,
-    "network": TEXT,
-    "bridge": TEXT,
-    "model": one_of("virtio", "e1000e", default="virtio"),
-    "boot_order": NUMBER,
-    "role": TEXT,
-}
-VM = {
-    "vm_name": NEEDED,
-    **dict.fromkeys(("name", "uuid", "boot_mac", "role", "hypervisor", "fqdn"), TEXT),
-    **dict.fromkeys(("vcpus", "memory_mib"), NUMBER),
-    **dict.fromkeys(("root_device_hints", "bmc", "network_config"), MAPPING),
-    "cpu_mode": one_of("auto", "host-passthrough", "host-model", "maximum", default="auto"),
-    "machine": {"type": "str", "default": "q35"},
-    "domain_type": one_of("auto", "kvm", "qemu", default="auto"),
-    "firmware": one_of("bios", "uefi", "uefi-secure", default="uefi"),
-    "tpm": {"type": "bool", "default": False},
-    "disks": list_of(**DISK),
-    "nics": list_of(**NIC),
-    "installer": FLAG,
-    "ips": {"type": "list", "elements": "str"},
-}
 ARGUMENTS = {
-    "owner": NEEDED,
-    "pool": TEXT,
-    "vms": list_of(**VM),
+    **argument_spec(Declared),
     "exclusive": {"type": "bool", "default": False},
     "recreate": {"type": "bool", "default": False},
     "protect": {"type": "str", "default": ""},
-    "state": one_of("present", "absent", default="present"),
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
 

@@ -98,7 +98,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.read
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run as installer_run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,24 +110,24 @@ ARGUMENTS = {
 }
 
 
-def info(place: Place, nodes: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    seen = glance(Installation(place))
+def info(paths: Paths, nodes: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    seen = glance(Installation(paths))
     return {
         "changed": False,
         "state": seen["state"],
         "begun": seen["stage"] not in ("", Stage.PREPARE.value),
-        "version": installer_run.read(place).version,
-        "directory": str(place.assets),
-        "kubeconfig": path_of(place.kubeconfig),
-        "password_file": path_of(place.password),
-        "off": off(place, [node for node in nodes if node.get("installer")]),
+        "version": installer_run.read(paths).version,
+        "directory": str(paths.assets),
+        "kubeconfig": path_of(paths.kubeconfig),
+        "password_file": path_of(paths.password),
+        "off": off(paths, [node for node in nodes if node.get("installer")]),
     }
 
 
-def off(place: Place, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+def off(paths: Paths, nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     """What libvirt does not tell, for whatever reason, is not known; all else is."""
     with suppress(Exception):
-        seen = nodes_of(Installation(place, nodes=nodes)) if nodes else []
+        seen = nodes_of(Installation(paths, nodes=nodes)) if nodes else []
         return [node.name for node in seen if node.is_off]
     return []
 
@@ -137,7 +137,7 @@ def path_of(file: Path) -> str:
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
-    return info(Place(params["lab"]), params["nodes"])
+    return info(Paths(params["lab"]), params["nodes"])
 
 
 def main() -> None:

@@ -203,7 +203,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.situation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import program
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.program import Program
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place, place_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths, paths_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -229,24 +229,24 @@ ARGUMENTS = {
 
 
 def lab_from(params: dict[str, Any]) -> Lab:
-    place, tools = place_in(params), Path(params["tools"])
+    paths, tools = paths_in(params), Path(params["tools"])
     given = job_secrets.mapping_of("environment", params["environment"])
-    environment = prepare.environment_of(place, tools, given, params["config"])
+    environment = prepare.environment_of(paths, tools, given, params["config"])
     return Lab(
-        place=place,
+        paths=paths,
         wanted=wanted_from(params),
         environment=environment,
-        find_program=partial(program.find, tools, params["version"], place.directory),
+        find_program=partial(program.find, tools, params["version"], paths.directory),
         make_job=partial(job_from, params, environment),
     )
 
 
-def place_in(params: dict[str, Any]) -> Place:
-    place = place_of(params["lab"])
-    called = params["config"].get("metadata", {}).get("name", place.lab)
-    if called != place.lab:
-        raise OperatorError(f"config.metadata.name is {called}: the name of the lab is right, {place.lab}.")
-    return place
+def paths_in(params: dict[str, Any]) -> Paths:
+    paths = paths_of(params["lab"])
+    called = params["config"].get("metadata", {}).get("name", paths.lab)
+    if called != paths.lab:
+        raise OperatorError(f"config.metadata.name: must be the name of the lab, {paths.lab} (got {called}).")
+    return paths
 
 
 def wanted_from(params: dict[str, Any]) -> Wanted:
@@ -307,7 +307,7 @@ def result_of(lab: Lab, outcome: Outcome) -> dict[str, Any]:
         "why": todo.why,
         "note": outcome.note,
         "commands": list(todo.commands),
-        "directory": str(lab.place.assets),
+        "directory": str(lab.paths.assets),
         "removed": list(outcome.removed),
         "diff": {"before": "", "after": runs},
     }
@@ -320,7 +320,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     try:
         result = result_of(lab, installation.install(lab, check_mode=check_mode))
     except OSError as error:  # the disk is full, or somebody has made it read-only
-        where = error.filename or lab.place.directory
+        where = error.filename or lab.paths.directory
         raise OperatorError(f"{where}: {error.strerror or error}. Right that, then run this again.") from error
     must_restart = result["decision"] == decision.MUST_RESTART
     return {**result, "failed": True, "msg": result["why"]} if must_restart else result

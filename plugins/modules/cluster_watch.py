@@ -207,7 +207,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.one_
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.watch import Watch
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 if TYPE_CHECKING:
     from typing import Any
@@ -226,7 +226,7 @@ ARGUMENTS = {
 
 def installation_from(params: dict[str, Any]) -> Installation:
     return Installation(
-        place=Place(params["lab"]),
+        paths=Paths(params["lab"]),
         domain=params["domain"],
         api_vips=params["vips"].get("api", []),
         nodes=params["nodes"],
@@ -247,7 +247,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def follow(installation: Installation, watch: Watch) -> dict[str, Any]:
     try:
-        with alone(installation.place.events.with_name("watch.lock")):
+        with alone(installation.paths.events.with_name("watch.lock")):
             result = watch.follow()
     except TakenOver:
         raise OperatorError("Somebody else has begun to watch this installation, and watches it from now on.") from None

@@ -58,7 +58,6 @@ options:
   storage_pool:
     description: The lab's storage pool.
     type: dict
-    default: {}
     suboptions:
       name:
         description: Its name.
@@ -263,37 +262,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.table i
 from ansible_collections.nometal.ipi.plugins.module_utils._core.checks import examine
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import BLOCKER, OK, WARNING, Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import needs_from
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, needs_from
 
-POOL = {
-    "name": {"type": "str", "default": ""},
-    "uuid": {"type": "str", "default": ""},
-    "path": {"type": "str", "default": "/var/lib/libvirt/images"},
-}
-PORT = {
-    "address": {"type": "str", "required": True},
-    "port": {"type": "int", "required": True},
-    "protocol": {"type": "str", "choices": ["tcp", "udp"], "default": "tcp"},
-}
-ARGUMENTS = {
-    "name": {"type": "str", "default": ""},
-    "domain": {"type": "str", "default": ""},
-    "install": {"type": "bool", "default": False},
-    "prepared": {"type": "bool", "default": False},
-    "memory_mib": {"type": "int", "default": 0},
-    "vcpus": {"type": "int", "default": 0},
-    "disk_bytes": {"type": "int", "default": 0},
-    "storage_pool": {"type": "dict", "default": {}, "options": POOL},
-    "networks": {"type": "list", "elements": "dict", "default": []},
-    "vms": {"type": "list", "elements": "dict", "default": []},
-    "bridges": {"type": "list", "elements": "str", "default": []},
-    "shared_bridges": {"type": "list", "elements": "str", "default": []},
-    "own_links": {"type": "list", "elements": "str", "default": []},
-    "own_processes": {"type": "list", "elements": "str", "default": []},
-    "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
-    "model": {"type": "dict", "default": {}},
-    "qemu": {"type": "path", "default": ""},
-}
+ARGUMENTS = argument_spec(Needs)
 
 
 def result_of(findings: list[Finding]) -> dict[str, Any]:

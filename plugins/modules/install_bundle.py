@@ -102,7 +102,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import place_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import paths_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -125,7 +125,7 @@ def source_from(params: dict[str, Any]) -> Source:
     return Source(
         uri=params["libvirt_uri"],
         lab=Lab(
-            place=place_of(params["lab"]),
+            paths=paths_of(params["lab"]),
             bridges=params["bridges"],
             nodes=params["nodes"],
             bmc_home=Path(params["bmc_home"]),
@@ -141,13 +141,13 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     source = source_from(params)
     if check_mode:
         return {"changed": True, "path": "", "contents": []}
-    place = source.lab.place
-    known = bundle_secrets.known(place, source.lab.bmc_home)
+    paths = source.lab.paths
+    known = bundle_secrets.known(paths, source.lab.bmc_home)
     try:
-        files.make_directory(place.directory, 0o700)
-        made = bundle.make(place.bundles, place.lab, pieces(source, params["extra"]), Redactor(known).text)
+        files.make_directory(paths.directory, 0o700)
+        made = bundle.make(paths.bundles, paths.lab, pieces(source, params["extra"]), Redactor(known).text)
     except OSError as error:
-        raise OperatorError(f"No bundle can be made in {place.bundles}: {error}.") from error
+        raise OperatorError(f"No bundle can be made in {paths.bundles}: {error}.") from error
     path, contents = made
     return {"changed": True, "path": str(path), "contents": contents}
 

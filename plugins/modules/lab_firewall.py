@@ -102,17 +102,12 @@ steps:
 """
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.port import LabFirewall
 
-PORT = {
-    "protocol": {"type": "str", "choices": ["tcp", "udp"], "default": "tcp"},
-    "port": {"type": "int", "required": True},
-}
 ARGUMENTS = {
-    "owner": {"type": "str", "required": True},
-    "networks": {"type": "list", "elements": "dict", "default": []},
-    "bridges": {"type": "list", "elements": "str", "default": []},
-    "ports": {"type": "list", "elements": "dict", "default": [], "options": PORT},
+    **argument_spec(Lab),
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
 }

@@ -380,60 +380,17 @@ steps:
   sample: [define nometal-demo, install hook of nometal-demo, start nometal-demo, autostart nometal-demo]
 """
 
-from typing import Any
-
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.declared import Declared
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.resource import run
 
-TEXT = {"type": "str"}
-NEEDED = {"type": "str", "required": True}
-FAMILY = {"type": "str", "choices": ["ipv4", "ipv6"]}
-SPAN = {"start": NEEDED, "end": NEEDED, "family": FAMILY}
-
-
-def list_of(elements: str, **options: Any) -> dict[str, Any]:
-    return {"type": "list", "elements": elements, "default": [], **({"options": options} if options else {})}
-
-
-def section(**options: Any) -> dict[str, Any]:
-    return {"type": "dict", "apply_defaults": True, "options": options}
-
-
-STRINGS = {"type": "list", "elements": "str", "required": True}
-DHCP = section(
-    ranges=list_of("dict", **SPAN),
-    reservations=list_of("dict", name=NEEDED, fqdn=TEXT, mac=NEEDED, duid=TEXT, ips=STRINGS),
-    known_only={"type": "bool", "default": False},
-    pools=list_of("dict", mac_prefix=NEEDED, **SPAN, static_routes=list_of("dict", to=NEEDED, via=NEEDED)),
-)
-SRV = {
-    **dict.fromkeys(("service", "protocol", "domain", "target"), NEEDED),
-    "port": {"type": "int", "required": True},
-    "priority": {"type": "int", "default": 0},
-    "weight": {"type": "int", "default": 0},
-}
-DNS = section(
-    hosts=list_of("dict", ip=NEEDED, names=STRINGS),
-    wildcards=list_of("dict", domain=NEEDED, ip=NEEDED),
-    forwarders=list_of("str"),
-    records=section(srv=list_of("dict", **SRV), txt=list_of("dict", name=NEEDED, value=NEEDED)),
-)
+NAMES = {"type": "list", "elements": "str", "default": []}
 ARGUMENTS = {
-    "name": TEXT,
-    "owner": NEEDED,
-    "keep": list_of("str"),
+    **argument_spec(Declared, needed=("owner",)),
+    "keep": NAMES,
     "exclusive": {"type": "bool", "default": False},
-    "leaving": list_of("str"),
-    "uuid": TEXT,
-    "bridge": TEXT,
-    "forward": {"type": "str", "choices": ["nat", "route", "open", "isolated"], "default": "nat"},
-    "mtu": {"type": "int", "default": 1500},
-    "domain": TEXT,
-    "autostart": {"type": "bool", "default": True},
-    "addresses": list_of("dict", cidr=NEEDED, gateway=NEEDED, prefix={"type": "int"}, family=FAMILY),
-    "dhcp": DHCP,
-    "dns": DNS,
-    "ntp_servers": list_of("str"),
+    "leaving": NAMES,
     "restart": {"type": "str", "choices": ["refused", "allowed"], "default": "refused"},
     "adopt": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

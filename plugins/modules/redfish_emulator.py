@@ -172,27 +172,14 @@ steps:
   sample: ["write credentials (new: demo-worker-1)", write configuration]
 """
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.resource import BmcService
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec
 
-MEDIA = {
-    "max_bytes": {"type": "int", "default": 21474836480},
-    "timeout": {"type": "int", "default": 3600},
-    "ca_file": {"type": "path"},
-}
 ARGUMENTS = {
-    "lab": {"type": "str", "required": True},
-    "listen": {"type": "list", "elements": "dict", "default": []},
-    "tls": {"type": "bool", "default": True},
-    "names": {"type": "list", "elements": "str", "default": []},
-    "nodes": {"type": "list", "elements": "dict", "default": []},
-    "ipmi_addresses": {"type": "list", "elements": "str", "default": []},
-    "media": {"type": "dict", "apply_defaults": True, "options": MEDIA},
-    "user": {"type": "str", "default": "nometal-bmc"},
-    "home": {"type": "path", "default": "/var/lib/nometal/bmc"},
-    "software": {"type": "path", "default": "/opt/nometal/bmc"},
+    **argument_spec(Lab),
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
 
 

@@ -198,6 +198,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import (
     OperatorError,
     run_module,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec, from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import table
@@ -208,46 +209,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 ARGUMENTS = {
-    "lab": {"type": "str", "required": True},
+    **argument_spec(Lab),
     "state": {"type": "str", "choices": ["played", "absent"], "default": "played"},
     "image": {"type": "path"},
     "secure_boot": {"type": "bool", "default": True},
-    "domain": {"type": "str", "default": ""},
-    "bridge": {"type": "str", "default": "baremetal"},
-    "networks": {"type": "list", "elements": "dict", "default": []},
-    "veth_pairs": {"type": "list", "elements": "dict", "default": []},
-    "vips": {"type": "dict", "default": {}},
-    "bootstrap": {"type": "dict", "default": {}},
-    "nodes": {"type": "list", "elements": "dict", "default": []},
-    "bmc": {"type": "dict", "default": {}},
-    "provisioning_network": {"type": "dict"},
-    "ntp_servers": {"type": "list", "elements": "str", "default": []},
     "patience": {"type": "float", "default": 1.0},
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
 
 
-def lab_from(params: dict[str, Any]) -> Lab:
-    return Lab(
-        name=params["lab"],
-        domain=params["domain"],
-        bridge=params["bridge"],
-        networks=params["networks"],
-        veth_pairs=[pair for pair in params["veth_pairs"] if pair["state"] == "present"],
-        vips=params["vips"],
-        bootstrap=params["bootstrap"],
-        nodes=params["nodes"],
-        protocol=params["bmc"].get("protocol", ""),
-        tls=params["bmc"].get("tls", True),
-        provisioning=params["provisioning_network"],
-        endpoints=params["bmc"].get("endpoints", []),
-        ntp_servers=params["ntp_servers"],
-    )
-
-
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    lab, places = lab_from(params), Places(Path(params["image"] or "/"), Path(params["bmc_home"]))
+    lab, places = from_dict(Lab, params), Places(Path(params["image"] or "/"), Path(params["bmc_home"]))
     rehearsal.end_on_signal()
     if params["state"] == "absent":
         return removed(lab, places, params["libvirt_uri"], check_mode=check_mode)

@@ -141,17 +141,13 @@ steps:
 """
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import Declared
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.port import run
 
 NEEDED = ("name", "a", "b")
-PLUG = {"name": {"type": "str", "required": True}, "bridge": {"type": "str"}}
 ARGUMENTS = {
-    "name": {"type": "str"},
-    "owner": {"type": "str"},
-    "a": {"type": "dict", "options": {**PLUG, "make_bridge": {"type": "bool", "default": False}}},
-    "b": {"type": "dict", "options": {**PLUG, "make_bridge": {"type": "bool", "default": True}}},
-    "mtu": {"type": "int", "default": 1500},
-    "shared": {"type": "bool", "default": False},
+    **argument_spec(Declared, needed=()),
     "awaited": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }

@@ -45,16 +45,16 @@ VM = (
 ON_A_FRESH_HOST = [
     Row("host", "echo '{' >/var/lib/nometal/host.json", "/var/lib/nometal/host.json, which remembers"),
     Row("host", "true", "user 'bobb' does not exist on this host"),
-    Row("network", f"ip link add {END} type bridge", f"{END} exists and is no veth but bridge"),
-    Row("network", f"ip link add {NETWORK} type bridge", f"bridge {NETWORK} exists and is no libvirt network's"),
+    Row("network", f"ip link add {END} type bridge", f"{END} exists and is not a veth but bridge"),
+    Row("network", f"ip link add {NETWORK} type bridge", f"bridge {NETWORK} exists and belongs to no libvirt network"),
     Row(
         "network",
         f"ip link add {BRIDGE} type veth peer name theirs0",
-        f"{BRIDGE} exists and is no bridge; the firewall",
+        f"{BRIDGE} exists and is not a bridge; the firewall",
     ),
     Row("network", "echo 'options rotate' >>/etc/resolv.conf", "has `options rotate`"),
     Row("nodes", VM, f"MAC {MAC} is VM mine's"),
-    Row("bmc", "mkdir -p /opt/nometal && ln -s /srv /opt/nometal/bmc", "/opt/nometal/bmc is there and is no BMC"),
+    Row("bmc", "mkdir -p /opt/nometal && ln -s /srv /opt/nometal/bmc", "/opt/nometal/bmc is there and is not BMC"),
     Row("bmc", "mkdir /var/lib/nometal/bmc && chmod o+w /var/lib/nometal/bmc", "can be changed by others than root"),
     Row("rehearse", "true", "argument 'rehearsal_required' is of type"),
     Row("rehearse", "true", "rehearsal_patience is 0: must be a number above 0"),
@@ -162,7 +162,7 @@ def test_in_a_lab_that_is_there(tmp_path: Path) -> None:
         }
         alone = run_playbook("network", checkout.inventory(host, tmp_path, base_domain="other.test", **pxe))
         assert "Stage network has changed nothing, because of this:" in alone.stdout, ending(alone.stdout)
-        assert "bridge provisioning exists and is no libvirt network's" in alone.stdout
+        assert "bridge provisioning exists and belongs to no libvirt network" in alone.stdout
         assert re.search(r"^hypervisor .* changed=0 .*failed=1", alone.stdout, re.MULTILINE)
         assert snapshot.take(host).diff(before) == ""
 
@@ -174,7 +174,7 @@ def test_a_host_where_nothing_is_installed_has_nothing_to_refuse(tmp_path: Path)
         assert run.returncode == 0, ending(run.stdout)
         assert snapshot.take(host).diff(before) == ""
 
-        link = Row("network", f"ip link add {END} type bridge", f"{END} exists and is no veth but bridge")
+        link = Row("network", f"ip link add {END} type bridge", f"{END} exists and is not a veth but bridge")
         host.run(link.spoil)
         assert is_refused_at_once(run_playbook("site", checkout.inventory(host, tmp_path)), [link])
 

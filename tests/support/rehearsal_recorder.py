@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from support import host_program, rehearsal_lab, rehearsal_recording
 from support.checkout import ROOT
 
-from ansible_collections.nometal.ipi.plugins.modules.rehearsal import lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,8 +25,8 @@ PROGRAM = "rehearsal_recording.py"
 def rehearse(host: LabHost, inventory: Path, nodes: Collection[str], name: str) -> dict[str, Any]:
     """As `rehearsal_lab.rehearse`, without Ansible; what was observed is kept under that name."""
     arguments = rehearsal_lab.arguments(inventory, nodes)
-    lab = lab_from(arguments)
-    given = {"lab": asdict(lab), "image": arguments["image"], "can_secure_boot": arguments["secure_boot"]}
+    lab = from_dict(Lab, arguments)
+    given = {"lab": to_dict(lab), "image": arguments["image"], "can_secure_boot": arguments["secure_boot"]}
     result = host_program.run(host, PROGRAM, given)
     text = json.dumps(result["recording"], indent=1, sort_keys=True) + "\n"
     said = [asdict(check) for check in rehearsal_recording.read(text).explained()]

@@ -14,7 +14,8 @@ from unittest import mock
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door, Evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Check, Observations
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Recording:
     lab: Lab
-    story: Story
+    observed: Observations
     host_checks: Sequence[Check]
     """Those that the host has made before anything ran."""
     evidence: Evidence
     can_secure_boot: bool
 
     def judged(self) -> list[Check]:
-        return rehearsal.judged(self.lab, self.story, can_secure_boot=self.can_secure_boot)
+        return rehearsal.judged(self.lab, self.observed, can_secure_boot=self.can_secure_boot)
 
     def explained(self) -> list[Check]:
         return causes.explained(self.lab, self.evidence, [*self.host_checks, *self.judged()])
@@ -47,11 +48,11 @@ class Recording:
 
 def written(recording: Recording) -> dict[str, Any]:
     """For JSON."""
-    told, found = recording.story, recording.evidence
+    told, found = recording.observed, recording.evidence
     host = {key: asdict(value) if isinstance(value, Check) else value for key, value in told.host.items()}
     return {
-        "lab": asdict(recording.lab),
-        "story": {**vars(told), "host": {**host, "starts": _starts_written(told.host.get("starts", {}))}},
+        "lab": to_dict(recording.lab),
+        "observed": {**vars(told), "host": {**host, "starts": _starts_written(told.host.get("starts", {}))}},
         "host_checks": [asdict(check) for check in recording.host_checks],
         "evidence": {
             **vars(found),
@@ -67,11 +68,13 @@ def written(recording: Recording) -> dict[str, Any]:
 
 def read(text: str) -> Recording:
     kept = json.loads(text)
-    host, found = kept["story"]["host"], kept["evidence"]
+    host, found = kept["observed"]["host"], kept["evidence"]
     checks = {key: Check(**host[key]) for key in ("virtual addresses",) if key in host}
     return Recording(
-        lab=Lab(**kept["lab"]),
-        story=Story(**{**kept["story"], "host": {**host, **checks, "starts": _starts_read(host["starts"])}}),
+        lab=from_dict(Lab, kept["lab"]),
+        observed=Observations(
+            **{**kept["observed"], "host": {**host, **checks, "starts": _starts_read(host["starts"])}}
+        ),
         host_checks=[Check(**check) for check in kept["host_checks"]],
         evidence=Evidence(
             **{
@@ -107,13 +110,13 @@ def rehearsed(lab: Mapping[str, Any], image: str, *, can_secure_boot: bool) -> d
     """The report, the recording, and what the rehearsal has made of it."""
     judged = mock.patch.object(rehearsal, "judged", wraps=rehearsal.judged)
     explained = mock.patch.object(causes, "explained", wraps=causes.explained)
-    of, uri = Lab(**lab), "qemu:///system"
+    of, uri = from_dict(Lab, lab), "qemu:///system"
     with judged as judging, explained as explaining, connect(uri) as connection, rehearsal.alone(of.name):
         report = rehearsal.rehearse(of, Places(Path(image)), connection, can_secure_boot=can_secure_boot)
-    _lab, story = judging.call_args.args
+    _lab, observed = judging.call_args.args
     _lab, evidence, checks = explaining.call_args.args
-    made = len(rehearsal.judged(of, story, can_secure_boot=can_secure_boot))
-    recording = Recording(of, story, checks[: len(checks) - made], evidence, can_secure_boot)
+    made = len(rehearsal.judged(of, observed, can_secure_boot=can_secure_boot))
+    recording = Recording(of, observed, checks[: len(checks) - made], evidence, can_secure_boot)
     said = recording.explained()
     return {"report": report, "recording": written(recording), "said": [check.to_dict() for check in said]}
 

@@ -21,14 +21,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nod
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
-NAMED_FOR_TYPE_CHECKERS = (Evidence, MetalHost, Node, Rule, Story)
+NAMED_FOR_TYPE_CHECKERS = (Evidence, MetalHost, Node, Rule, Progress)
 MACHINE = {name: getattr(HostSeen(), name) for name in ("load", "cores", "memory_available")}
 """How hard the machine works that the recording is made on is no part of the fault."""
 JUDGED_OF_BMCS = ("address", "trouble", "failure")
@@ -36,7 +36,7 @@ JUDGED_OF_BMCS = ("address", "trouble", "failure")
 
 @dataclass(frozen=True)
 class Recording:
-    story: Story
+    progress: Progress
     evidence: Evidence
     at: float
     """When it was looked at, or when it ended."""
@@ -45,10 +45,10 @@ class Recording:
 
     def findings(self) -> list[Finding]:
         """As the watch has them."""
-        found = stalls.findings(self.story, self.evidence.nodes, self.at, self.patience)
+        found = stalls.findings(self.progress, self.evidence.nodes, self.at, self.patience)
         suspects = {finding.subject for finding in found} | ({INSTALLER} if self.ended else set())
-        late = stalls.is_late(self.story, self.patience) if self.ended else True
-        return diagnose.findings(self.story, self.evidence, suspects, late=late)
+        late = stalls.is_late(self.progress, self.patience) if self.ended else True
+        return diagnose.findings(self.progress, self.evidence, suspects, late=late)
 
 
 def read(kept: dict[str, Any]) -> Recording:
@@ -59,9 +59,9 @@ def recorded(installation: Installation, patience: float) -> Recording:
     reading = Reading(installation)
     for _entry in reading.new_entries():
         pass
-    seen = run.read(installation.place)
-    at = time.time() if seen.running else reading.story.last
-    return Recording(reading.story, _judged(gather(installation)), at, not seen.running, patience)
+    seen = run.read(installation.paths)
+    at = time.time() if seen.running else reading.progress.last
+    return Recording(reading.progress, _judged(gather(installation)), at, not seen.running, patience)
 
 
 def _judged(evidence: Evidence) -> Evidence:
@@ -71,5 +71,5 @@ def _judged(evidence: Evidence) -> Evidence:
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    installed = Installation(Place(given.pop("lab")), **given.pop("installation"))
+    installed = Installation(Paths(given.pop("lab")), **given.pop("installation"))
     json.dump(dataclass_json.written(recorded(installed, **given)), sys.stdout)

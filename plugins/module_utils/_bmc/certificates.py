@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DAY = datetime.timedelta(days=1)
-SPAN = 3650 * DAY  # nobody may come by for years to renew it
+SPAN = 3650 * DAY  # it may not be renewed for years
 CA_SPAN = 3 * SPAN
 RENEWAL = 365 * DAY  # as long before its end any run renews it
 SKEW = DAY  # clients' clocks
@@ -65,7 +65,7 @@ def read(pair: Pair | None, ca_key: bytes) -> Certificate | None:
 def _names_of(certificate: Any) -> tuple[str, ...]:
     try:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:  # somebody has put his own there
+    except x509.ExtensionNotFound:  # another was put there
         return ()
     return tuple(str(name.value) for name in alternatives)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 
 SECONDS = 10
 AT_ONCE = 4
@@ -88,7 +88,7 @@ def _answer(status: int, data: bytes) -> Answer:
     try:
         body = json.loads(data)
     except ValueError:
-        return Answer(status, {}, f"{status}, and what it says is no JSON", failure)
+        return Answer(status, {}, f"{status}, and what it says is not JSON", failure)
     if status != OK:
         return Answer(status, {}, f"{status}: {_reason(body)}", failure)
     return Answer(status, body)

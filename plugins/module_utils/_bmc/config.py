@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes, Login
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab, Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
 
 
 def text_of(lab: Lab, logins: dict[str, Login], hashes: Hashes) -> str:
@@ -36,7 +37,7 @@ def told(text: str, logins: dict[str, Login], hashes: Hashes) -> dict[str, Any] 
             account["password"] = _verdict(account, logins, hashes.of)
         for bmc in config.get("ipmi", []):
             bmc["password"] = _verdict(bmc, logins, lambda login: login.password)
-    except (ValueError, KeyError, TypeError, AttributeError):  # somebody has edited it
+    except (ValueError, KeyError, TypeError, AttributeError):  # it was edited
         return None
     return config
 
@@ -54,7 +55,7 @@ def ports(text: str) -> list[Port]:
         config = json.loads(text)
         by_redfish = [Port(place["address"], place["port"], "tcp") for place in config["listen"]]
         by_ipmi = [(address, bmc["port"]) for bmc in config.get("ipmi", []) for address in bmc["addresses"]]
-    except (ValueError, KeyError, TypeError):  # there is none, or somebody has edited it
+    except (ValueError, KeyError, TypeError):  # there is none, or it was edited
         return []
     return [*by_redfish, *(Port(address, port, "udp") for address, port in by_ipmi)]
 

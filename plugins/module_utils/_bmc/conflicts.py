@@ -121,9 +121,9 @@ def _about_home(lab: Lab) -> Iterator[str]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         if not stat.S_ISDIR(status.st_mode):
-            yield f"home: {directory} is no directory; a path below directories is right."
+            yield f"home: {directory} must be a directory."
         elif status.st_uid or status.st_mode & stat.S_IWOTH or (status.st_gid and status.st_mode & stat.S_IWGRP):
-            yield f"home: {directory} can be changed by others than root; a directory that only root changes is right."
+            yield f"home: {directory} must be a directory that only root can change."
         elif not status.st_mode & stat.S_IXOTH:
             yield f"home: {directory} is closed to user {lab.user}, who is to run the service; `chmod o+x` opens it."
 
@@ -135,9 +135,9 @@ def _about_ca_file(lab: Lab) -> Iterator[str]:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except FileNotFoundError:
-        yield f"media.ca_file: there is no file {path} on this host; one with certificates in PEM is right."
+        yield f"media.ca_file: must be a file with certificates in PEM; there is no file {path} on this host."
     except OSError:  # ssl.SSLError is one
-        yield f"media.ca_file: {path} holds no certificates; one or more in PEM are right."
+        yield f"media.ca_file: {path} must hold one or more certificates in PEM."
     else:
         if not _can_read(lab.user, path):
             yield f"media.ca_file: {path} cannot be read by user {lab.user}; `chmod o+r` lets it, and o+x above it."
@@ -161,7 +161,7 @@ def _about_user(lab: Lab) -> Iterator[str]:
     except KeyError:  # their roles make them, and this is said elsewhere
         return
     if entry.pw_uid == 0:
-        yield f"user: {lab.user} is root by another name; a system user without privileges is right."
+        yield f"user: {lab.user} must be a system user without privileges: it is root by another name."
     # polkit asks who is in the group, and not what the process has; without the bus there is no polkit.
     elif supervised.SYSTEM_BUS.exists() and group.gr_gid not in os.getgrouplist(lab.user, entry.pw_gid):
         yield f"user: {lab.user} may not use libvirt; `usermod --append --groups {GROUP} {lab.user}` lets it."
@@ -180,7 +180,7 @@ def _key_of(lab: Lab, port: Port) -> str:
 
 
 def _is_here(address: str) -> bool:
-    if ":" in address:  # nobody can bind to one while its link is down, and it is there all the same
+    if ":" in address:  # none can be bound to while its link is down, and it is there all the same
         return ip_address(address) in {found.interface.ip for found in read_addresses()}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
         probe.bind((address, 0))

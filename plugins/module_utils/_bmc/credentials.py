@@ -143,7 +143,7 @@ def _load(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise OperatorError(f"{path} cannot be read: {error}. Repair it, or remove it for new passwords.") from error
     if not isinstance(entries, dict):
-        raise OperatorError(f"{path} is no JSON object of accounts. Repair it, or remove it for new passwords.")
+        raise OperatorError(f"{path} must hold a JSON object of accounts. Repair it, or remove it for new passwords.")
     return entries
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import OPERATOR, Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR, Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
@@ -49,11 +49,11 @@ NOTHING = {"power": None, "boot": None, "media": None, "trouble": "", "failure":
 
 def _directory(home: str, lab: str) -> Path:
     if not home.startswith("/"):
-        raise OperatorError(f"home is {home!r}; an absolute path is right.")
+        raise OperatorError(f"home: must be an absolute path (got {home!r}).")
     try:
         return Path(home) / kinds.cluster_name(lab)
     except ValueError as error:
-        raise OperatorError(f"lab {error}.") from error
+        raise OperatorError(f"lab: {error}.") from error
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -1,67 +1,148 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One lab's BMC service, as it is declared, and where it has its things. Module arguments.py reads it."""
+"""One lab's BMC service, as module redfish_emulator is given it, and the paths of its files."""
 
+# ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import ADDRESS, OPERATOR, PORT, Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
+from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, Text, called, key
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
-OPERATOR = "operator"
 IPMI_USER = "admin"
 """ipmitool takes 16 characters at most, so VMs' names will not do."""
+VM_NAME_PATTERN = "[A-Za-z0-9_][-A-Za-z0-9_.+]*"
+USER_PATTERN = "[a-z_][-a-z0-9_]{0,31}"
+# As a unit of systemd can name it without quotes.
+PATH_PATTERN = r"(/(?!\.{1,2}(/|$))[A-Za-z0-9_.+-]+)+"
+UNSEEN = ("/dev", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")  # noqa: S108 - to refuse them
+"""Either hidden from the service, or gone after a reboot."""
+LEAST_BYTES, MOST_BYTES = 1024**2, 16 * 1024**4
+MOST_SECONDS = 24 * 60 * 60
+
+
+def is_vm_name(text: str) -> bool:
+    return text != OPERATOR and re.fullmatch(VM_NAME_PATTERN, text) is not None
+
+
+def _vm_name(value: str) -> str:
+    if not is_vm_name(value):
+        raise ValueError(must_be(f"the name of a VM, and not {OPERATOR}, which is an account for people", value))
+    return value
+
+
+def _user(value: str) -> str:
+    if value == "root" or not re.fullmatch(USER_PATTERN, value):
+        raise ValueError(must_be("a system user without privileges, such as nometal-bmc", value))
+    return value
+
+
+def _path(value: str) -> Path:
+    if not re.fullmatch(PATH_PATTERN, value):
+        raise ValueError(must_be("an absolute path of letters, digits, dots, hyphens and underscores", value))
+    return Path(value)
+
+
+def _seen(value: str) -> str:
+    hidden = [directory for directory in UNSEEN if f"{value}/".startswith(f"{directory}/")]
+    if hidden:
+        raise ValueError(must_be(f"outside {hidden[0]}, which the service does not see: in /var, /srv or /etc", value))
+    return value
+
+
+VM_NAME = Text("name", _vm_name, "demo-worker-0")
+USER = Text("user", _user, "nometal-bmc")
+# The software may be where only a supervisor finds it; the service must see the others.
+SOFTWARE = Text("absolute path", _path, "/opt/nometal/bmc", argument="path")
+HOME = Text("absolute path", lambda value: _path(_seen(value)), "/var/lib/nometal/bmc", argument="path")
+SEEN_FILE = Text("file name", _seen, "/etc/pki/ca.pem", argument="path")
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    address: str
-    port: int
+class RedfishEndpoint(Endpoint):
+    protocol: str = key(Choice(("tcp",)), "Redfish is by TCP; endpoints of IPMI are not listed.", default="tcp")
 
-    def __str__(self) -> str:
-        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+@dataclass(frozen=True)
+class Bmc:
+    protocol: str = key(Choice(tuple(BmcProtocol)), "Its protocol.", default="redfish-virtualmedia")
+    address: str = key(types.TEXT, "What clients are given; empty: what follows from where it listens.", default="")
+
+
+@dataclass(frozen=True)
+class IpmiBmc:
+    host: str = key(ADDRESS, "The address on which it listens.", required=True)
+    port: int = key(PORT, "Its port.", required=True)
+    protocol: str = key(Choice((BmcProtocol.IPMI,)), "Its protocol.", default="ipmi")
+    address: str = key(types.TEXT, "What clients are given; empty: what follows from where it listens.", default="")
+
+
+@dataclass(frozen=True)
+class BmcSection:
+    """Of its protocol's keys: by Redfish, a VM has no port of its own."""
+
+    argument: ClassVar[str] = "dict"
+    label: str = "mapping"
+    example: str = "{}"
+
+    def parse(self, value: object, at: str, problems: Problems) -> Any:
+        by_ipmi = isinstance(value, Mapping) and value.get("protocol") == BmcProtocol.IPMI
+        return Section(IpmiBmc if by_ipmi else Bmc, ignores_others=True).parse(value, at, problems)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A VM that gets a BMC, and where the BMC's clients are told to find it."""
+    """A VM that gets a BMC, and the address that the BMC's clients are given."""
 
-    uuid: str
-    name: str
-    address: str = ""
-    """Empty: what follows from where the service listens."""
-    ipmi: Endpoint | None = None
-    protocol: str = BmcProtocol.VIRTUAL_MEDIA
+    uuid: str = key(types.UUID, "The VM's UUID.", required=True)
+    name: str = called("vm_name", key(VM_NAME, "The VM's name.", required=True))
+    bmc: Bmc | IpmiBmc = key(BmcSection(), "Its BMC.", default={})
+
+    @property
+    def ipmi(self) -> Endpoint | None:
+        return Endpoint(self.bmc.host, self.bmc.port) if isinstance(self.bmc, IpmiBmc) else None
 
 
 @dataclass(frozen=True)
 class Media:
-    max_bytes: int
-    timeout: int
-    ca_file: str | None = None
+    max_bytes: int = key(Whole(LEAST_BYTES, MOST_BYTES), "Largest image.", default=20 * 1024**3)
+    timeout: int = key(Whole(1, MOST_SECONDS), "Seconds that a download may take.", default=3600)
+    ca_file: str | None = key(SEEN_FILE, "Certificates to trust at image servers.")
 
 
 @dataclass(frozen=True)
 class Lab:
     """What one lab's BMC service is to be."""
 
-    name: str
-    listen: tuple[Endpoint, ...]
-    tls: bool
-    names: tuple[str, ...]
-    nodes: tuple[Node, ...]
-    media: Media
-    user: str
-    home: Path
-    software: Path
-    libvirt_uri: str
-    ipmi_addresses: tuple[str, ...] = ()
-    """On which IPMI BMCs listen besides the one that clients are told."""
+    name: str = called("lab", key(types.CLUSTER_NAME, "The lab.", required=True))
+    listen: tuple[Endpoint, ...] = key(
+        ListOf(Section(RedfishEndpoint, ignores_others=True)), "Where it listens by Redfish.", default=[]
+    )
+    tls: bool = key(YesNo(), "Whether Redfish is by https.", default=True)
+    names: tuple[str, ...] = key(ListOf(types.DOMAIN), "Names in the certificate beside the addresses.", default=[])
+    nodes: tuple[Node, ...] = key(ListOf(Section(Node, ignores_others=True)), "The VMs that get a BMC.", default=[])
+    media: Media = key(Section(Media), "What is let in as virtual media.", default={})
+    user: str = key(USER, "The system user as whom it runs.", default="nometal-bmc")
+    home: Path = key(HOME, "Where each lab's service has a directory.", default="/var/lib/nometal/bmc")
+    software: Path = key(SOFTWARE, "Where its software is.", default="/opt/nometal/bmc")
+    libvirt_uri: str = key(types.TEXT, "Where libvirt is reached.", default="qemu:///system")
+    ipmi_addresses: tuple[str, ...] = key(
+        ListOf(ADDRESS), "On which IPMI BMCs listen besides the one that clients are given.", default=[]
+    )
 
     @property
     def unit(self) -> str:
@@ -126,15 +207,15 @@ class Lab:
 
     def address_of(self, node: Node) -> str:
         """As install-config.yaml wants it."""
-        if node.address:
-            return node.address
+        if node.bmc.address:
+            return node.bmc.address
         if node.ipmi:
             return f"ipmi://{node.ipmi}"
         scheme = "https" if self.tls else "http"
-        return f"{node.protocol}+{scheme}://{self.listen[0]}/redfish/v1/Systems/{node.uuid}"
+        return f"{node.bmc.protocol}+{scheme}://{self.listen[0]}/redfish/v1/Systems/{node.uuid}"
 
     def places(self, place: Endpoint) -> tuple[Endpoint, ...]:
-        """Where an IPMI BMC listens; first what clients are told."""
+        """Where an IPMI BMC listens; first what clients are given."""
         addresses = dict.fromkeys([place.address, *self.ipmi_addresses])
         return tuple(Endpoint(address, place.port) for address in addresses)
 

@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Client
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import OPERATOR
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import fingerprint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab, Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Node
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Keeper
 
 ROOT = "/redfish/v1/"
@@ -52,18 +53,18 @@ def _wait(lab: Lab, ask: Callable[[Sequence[Node]], dict[str, str]], service: Ke
     """Each VM is asked about; or only whether it is on the service's list, which is cheap however many there are."""
     waiting, deaths = list(lab.nodes), None
     for look in wait.looks(PATIENCE, PAUSE):
-        troubles = ask(waiting)
-        waiting = [node for node in waiting if node.name in troubles]
-        if not troubles:
+        findings = ask(waiting)
+        waiting = [node for node in waiting if node.name in findings]
+        if not findings:
             return
         seconds, deaths_now = look.seconds, service.deaths()
         deaths = deaths_now if deaths is None else deaths
         if deaths_now - deaths >= MOST_DEATHS:
             break
-    name, trouble = next(iter(troubles.items()))
+    name, finding = next(iter(findings.items()))
     raise OperatorError(
-        f"The BMC service of lab {lab.name} does not answer for {_some(list(troubles))} after {seconds:.0f} "
-        f"seconds. Of {name}: {trouble}\nIts last words:\n{service.last_words().strip() or '(none)'}"
+        f"The BMC service of lab {lab.name} does not answer for {_some(list(findings))} after {seconds:.0f} "
+        f"seconds. Of {name}: {finding}\nIts last words:\n{service.last_words().strip() or '(none)'}"
     )
 
 
@@ -75,12 +76,12 @@ def _questions(lab: Lab, logins: Mapping[str, Login], *, each: bool) -> Callable
 
     def ask(nodes: Sequence[Node]) -> dict[str, str]:
         redfish = [node for node in nodes if node.ipmi is None]
-        troubles = {node.name: _ipmi_trouble(lab.places(node.ipmi)) for node in nodes if node.ipmi}
+        findings = {node.name: _ipmi_finding(lab.places(node.ipmi)) for node in nodes if node.ipmi}
         if client and redfish:
-            troubles.update(zip((node.name for node in redfish), ask_redfish(client, redfish)))
-        if not any(troubles.values()):
-            troubles.update({place: other.get(ROOT).trouble for place, other in others.items()})
-        return {name: trouble for name, trouble in troubles.items() if trouble}
+            findings.update(zip((node.name for node in redfish), ask_redfish(client, redfish)))
+        if not any(findings.values()):
+            findings.update({place: other.get(ROOT).trouble for place, other in others.items()})
+        return {name: finding for name, finding in findings.items() if finding}
 
     return ask
 
@@ -104,11 +105,11 @@ def _client(lab: Lab, place: Endpoint, logins: Mapping[str, Login]) -> Client:
     return Client(place, lab.ca if lab.tls else None, logins[OPERATOR])
 
 
-def _ipmi_trouble(places: Sequence[Endpoint]) -> str:
-    return next(filter(None, map(_ipmi_trouble_at, places)), "")
+def _ipmi_finding(places: Sequence[Endpoint]) -> str:
+    return next(filter(None, map(_ipmi_finding_at, places)), "")
 
 
-def _ipmi_trouble_at(place: Endpoint) -> str:
+def _ipmi_finding_at(place: Endpoint) -> str:
     family = socket.AF_INET6 if ":" in place.address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as asking:
         asking.settimeout(IPMI_SECONDS)

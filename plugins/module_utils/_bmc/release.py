@@ -63,7 +63,7 @@ class Recipe:
         except OSError as error:
             raise OperatorError(f"python is {self.python}, which cannot be run: {error.strerror}.") from error
         if asked.stdout.strip() != "True":
-            raise OperatorError(f"python is {self.python}, which is no Python 3.9 or later: /usr/bin/python3 is right.")
+            raise OperatorError(f"python: must be Python 3.9 or later, such as /usr/bin/python3 (got {self.python}).")
         if asked.returncode:
             raise NotThereYetError(f"{self.python} cannot make virtual environments. {VENV_HINT}")
 
@@ -102,7 +102,7 @@ class Release:
         files.write_whole(self._record, json.dumps(record), 0o644)
 
     def _install_requirements(self, recipe: Recipe) -> None:
-        # All settings of the host's pip count, and its cache is to be nobody's afterwards.
+        # All settings of the host's pip count, and its cache is not kept.
         cache = self.directory / "cache"
         pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
         command = [*pip, *recipe.pip_arguments, "--requirement", "/dev/stdin"]

@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import config, credentials, readiness
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import is_vm_name, lab_from
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import lab_from
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import Emulator, EmulatorPort, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Node
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import IpmiBmc, Node, is_vm_name
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import service_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import CLOCK
@@ -47,14 +47,14 @@ def _is_of(lab: Lab, domain: Any) -> bool:
 
 
 def _node(lab: Lab, name: str, uuid: str, port: int | None) -> Node | None:
-    if not is_vm_name(name):  # somebody has renamed it
+    if not is_vm_name(name):  # it was renamed
         return None
     if lab.listen:
         return Node(uuid, name)
     declared = [place for _node, place in lab.by_ipmi]
     if port is None or not declared or port in {place.port for place in declared}:
         return None
-    return Node(uuid, name, ipmi=Endpoint(declared[0].address, port))
+    return Node(uuid, name, IpmiBmc(declared[0].address, port))
 
 
 class BmcService(Resource["Emulator | None", EmulatorPort]):
@@ -62,8 +62,6 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
 
     def reconcile(self) -> dict[str, Any]:
         self._declared, self._wrong = lab_from(self.params)
-        if self._wrong and not self.is_wanted:
-            raise OperatorError("\n".join(self._wrong))
         with connect_if_there(self._declared.libvirt_uri, self._note_missing) as self._connection:
             return super().reconcile()
 
@@ -81,7 +79,7 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
 
     @contextmanager
     def open(self) -> Iterator[EmulatorPort]:
-        # What is wrong is told together with all else that is in the way, and where libvirt is missing too.
+        # What is wrong is reported together with all else that is in the way, and where libvirt is missing too.
         if self._connection is None and self.is_wanted and not self._wrong:
             raise self._missing
         yield EmulatorPort(self._lab, self._connection, wanted=self.is_wanted)

@@ -45,7 +45,7 @@ class Serving:
         return self._file.exists()
 
     def begin(self) -> None:
-        """As long as it has not answered again, nobody knows what it serves."""
+        """As long as it has not answered again, what it serves is unknown."""
         if self.has_answered:
             files.write_whole(self._file, STARTING, 0o644)
 

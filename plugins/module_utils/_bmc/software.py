@@ -72,7 +72,7 @@ class SoftwarePort:
 
     def refuse_conflicts(self) -> None:
         self._directory.refuse_another(
-            f"is no BMC software, which has a file {MARK} in it: name a directory of its own; or remove it, if an "
+            f"is not BMC software, which has a file {MARK} in it: name a directory of its own; or remove it, if an "
             "earlier nometal.ipi has made it."
         )
         refuse_bad_names(self._recipe.sources)
@@ -98,7 +98,7 @@ class SoftwarePort:
         {"install": self._install, "tidy": self._tidy, "remove": self._directory.remove}[step.verb]()
 
     def stays(self) -> list[str]:
-        """What somebody else has there."""
+        """What others have there."""
         return self._directory.foreign()
 
     def _in_force(self) -> Release | None:
@@ -135,7 +135,7 @@ class SoftwarePort:
             run("restorecon", "-R", str(self._launcher.parent))
 
     def _tidy(self) -> None:
-        """Away with what nobody runs from and nothing starts any more."""
+        """Remove what runs no longer and is not started any more."""
         in_force, in_use = self._in_force(), release.in_use(self._path)
         for each in release.releases(self._path):
             if each != in_force and each.directory not in in_use:
@@ -161,7 +161,7 @@ class HostSoftware(Resource["Software | None", SoftwarePort]):
 
     @contextmanager
     def open(self) -> Iterator[SoftwarePort]:
-        self.port.refuse_conflicts()  # before there is a lock in a directory that may be somebody else's
+        self.port.refuse_conflicts()  # before there is a lock in a directory that may belong to others
         with self.port.alone():
             if self.is_wanted:
                 self.port.refuse_bad_recipe()

@@ -69,7 +69,7 @@ class Supervised:
         )
 
     def refuse_conflicts(self) -> None:
-        """Nobody else has a say in it."""
+        """None else decides it."""
 
     def install(self) -> None:
         self._program.install()

@@ -100,7 +100,7 @@ class Supervisor:
 
 
 def _end_with_parent() -> None:
-    """Or, were the supervisor killed, a service would be left that keeps its ports and that nobody stops."""
+    """Or, were the supervisor killed, a service would be left that keeps its ports and that nothing stops."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -63,7 +63,7 @@ WantedBy=multi-user.target
 """
 
 
-# What drop-ins may not change. Others of the kind are told by systemd in words of its own.
+# What drop-ins may not change. systemd shows others of the kind in words of its own.
 GUARDED = (
     "User",
     "NoNewPrivileges",

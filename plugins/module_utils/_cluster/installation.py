@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 
 @dataclass(frozen=True)
 class Installation:
     """What is installed, and what there is to look at it with."""
 
-    place: Place
+    paths: Paths
     domain: str = ""
     api_vips: Sequence[str] = ()
     nodes: Sequence[Mapping[str, Any]] = ()

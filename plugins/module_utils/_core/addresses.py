@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, is_list, must_be
@@ -77,6 +77,7 @@ def ipv6_network(value: str) -> Network:
 class OneOrTwo:
     """An address, or a list of one per family, so that a lab of one family needs no list."""
 
+    argument: ClassVar[str] = "raw"
     label: str = "address, or [IPv4, IPv6]"
     example: str = "192.168.126.5"
 

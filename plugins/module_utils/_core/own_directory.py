@@ -51,7 +51,7 @@ class OwnDirectory:
     def refuse_another(self, instead: str) -> None:
         """What is not ours is neither replaced nor removed."""
         if not self.path.is_absolute():
-            raise OperatorError(f"path is {self.path}: an absolute path is right, such as {self.usual}.")
+            raise OperatorError(f"path: must be an absolute path, such as {self.usual} (got {self.path}).")
         if self.is_there and not self._may_be_ours():
             raise OperatorError(f"{self.path} is there and {instead}")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
     InvalidDataError,
@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UN
 class Choice:
     """One of some texts, or of an enum's members."""
 
+    argument: ClassVar[str] = "str"
     options: tuple[str, ...]
     label: str = "choice"
 
@@ -44,6 +45,7 @@ class Choice:
 class Whole:
     """A whole number; digits in a text count too, since `-e` and older Ansible's templates hand over text."""
 
+    argument: ClassVar[str] = "int"
     low: int
     high: int
     label: str = "whole number"
@@ -67,6 +69,7 @@ class Whole:
 class YesNo:
     """A boolean; `true` as text counts too, for the same reason as digits."""
 
+    argument: ClassVar[str] = "bool"
     label: str = "boolean"
     example: str = "true"
 
@@ -82,6 +85,7 @@ class YesNo:
 class FreeMapping:
     """A mapping that another program defines; checked only for being plain data."""
 
+    argument: ClassVar[str] = "dict"
     label: str
     example: str = "{}"
 

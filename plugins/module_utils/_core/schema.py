@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
     InvalidDataError,
@@ -40,6 +40,10 @@ class ValueType(Protocol):
 
     @property
     def example(self) -> str: ...
+
+    @property
+    def argument(self) -> str:
+        """Its type as a module's argument, as Ansible calls it."""
 
     def parse(self, value: object, at: str, problems: Problems) -> Any: ...
 
@@ -102,12 +106,15 @@ def wanted(value_type: ValueType) -> str:
 class Section:
     """A mapping with fixed keys, read into the dataclass that declares them."""
 
+    argument: ClassVar[str] = "dict"
     declared: type
     label: str = "mapping"
     example: str = "{}"
     may_be_empty: bool = True
     ignores_others: bool = False
     """Keys that are not declared, and so of a part of something larger."""
+    has_options: bool = True
+    """Of a module: or else its unknown keys are reported with all else that is wrong, and not by Ansible alone."""
 
     def parse(self, value: object, at: str, problems: Problems) -> Any:
         if not isinstance(value, Mapping):
@@ -129,7 +136,9 @@ class Section:
         try:
             made = self.declared(**read)
         except InvalidDataError as error:
-            problems.add_unknown("schema.value", inside(at, error.at), str(error))
+            where = inside(at, error.at)
+            if problems.knows(where):
+                problems.add_unknown("schema.value", where, str(error))
             return UNREADABLE
         if isinstance(made, Located):
             object.__setattr__(made, "at", at)
@@ -172,6 +181,7 @@ def _report_unknown_key(name: str, known: set[str], at: str, problems: Problems)
 
 @dataclass(frozen=True)
 class ListOf:
+    argument: ClassVar[str] = "list"
     item: ValueType
     at_least: int = 0
     at_most: int = 1000
@@ -198,6 +208,7 @@ class ListOf:
 class MapOf:
     """A mapping whose keys the operator chooses."""
 
+    argument: ClassVar[str] = "dict"
     name: Text
     item: ValueType
     example: str = "{}"
@@ -228,6 +239,7 @@ class Text:
     convert: Callable[[str], Any]
     example: str
     pattern: str | None = None
+    argument: str = "str"
 
     def _quoting_hint(self, value: object) -> str:
         written = unquoted(value)

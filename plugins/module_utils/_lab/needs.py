@@ -105,7 +105,7 @@ class Needs:
     own_links: tuple[str, ...] = key(NAMES, "Network links of this lab.", default=[])
     own_processes: tuple[str, ...] = key(NAMES, "What this lab's processes are known by.", default=[])
     ports: tuple[Port, ...] = key(ListOf(Section(Port)), "Ports of this lab's services.", default=[])
-    qemu: str = key(types.TEXT, "The qemu program that the KVM check runs.", default="")
+    qemu: str = key(replace(types.TEXT, argument="path"), "The qemu program that the KVM check runs.", default="")
     model: Mapping[str, Any] = key(FreeMapping("mapping"), "The lab's model.", default={})
 
     @property

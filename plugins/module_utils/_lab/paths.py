@@ -50,7 +50,7 @@ KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "jobs")
 
 
 @dataclass(frozen=True)
-class Place:
+class Paths:
     """Most of the files are secret, so only root can read the directory."""
 
     lab: str
@@ -135,12 +135,12 @@ class Place:
         return RUNS / self.lab / "events.jsonl"
 
 
-def place_of(lab: str) -> Place:
+def paths_of(lab: str) -> Paths:
     """The name is used for directories and to recognise the installer's resources."""
     try:
-        return Place(cluster_name(lab))
+        return Paths(cluster_name(lab))
     except ValueError as error:
-        raise OperatorError(f"lab {error}.") from error
+        raise OperatorError(f"lab: {error}.") from error
 
 
 POOLS = Path("/var/lib/libvirt/openshift-images")

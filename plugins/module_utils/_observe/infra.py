@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 SUFFIX = "-bootstrap"
 INFRA_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
@@ -45,13 +45,13 @@ def bootstrap_of(infra_id: str) -> str:
     return f"{infra_id}{SUFFIX}"
 
 
-def ids_of(place: Place) -> frozenset[str]:
+def ids_of(paths: Paths) -> frozenset[str]:
     """InfraIDs as the installer has noted them: before the cluster has metadata, or in place of damaged ones."""
-    claimed = _read(place.claimed).get("infraIDs")
-    state = _read(place.assets / ".openshift_install_state.json").get("*installconfig.ClusterID")
+    claimed = _read(paths.claimed).get("infraIDs")
+    state = _read(paths.assets / ".openshift_install_state.json").get("*installconfig.ClusterID")
     noted = (
-        _read(place.metadata).get("infraID"),
-        _read(place.assets / "terraform.tfvars.json").get("cluster_id"),
+        _read(paths.metadata).get("infraID"),
+        _read(paths.assets / "terraform.tfvars.json").get("cluster_id"),
         state.get("InfraID") if isinstance(state, dict) else None,
         *(claimed if isinstance(claimed, list) else ()),
     )

@@ -18,7 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.network_hook imp
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import is_lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import owner_of_pool
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import infra, libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import owners_of_pairs
@@ -114,7 +114,7 @@ def defined(*kinds: str) -> list[str]:
 
 def bootstraps_left(lab: str) -> list[str]:
     """What libvirt still has of the bootstrap VM that the installer has noted for the lab, by libvirt's files."""
-    noted = {infra.bootstrap_of(known) for known in infra.ids_of(Place(lab))}
+    noted = {infra.bootstrap_of(known) for known in infra.ids_of(Paths(lab))}
     return sorted(noted & set(defined("domain", "pool")))
 
 

@@ -469,7 +469,7 @@ def test_one_that_does_not_listen_is_killed(host: Host) -> None:
     host.scenario({"create cluster": {"log": API, "waits": True, "stubborn": True}})
     host.call()
     wait_until("it creates the cluster", lambda: "create cluster" in host.calls)
-    stop = "run.KILLING_SECONDS = 0.2; run.stop(prepare.Place('ha'), 0.2)"
+    stop = "run.KILLING_SECONDS = 0.2; run.stop(prepare.Paths('ha'), 0.2)"
     assert host.call(check_mode=True, first=stop)["decision"] == "must_restart"
     assert host.pids("openshift-install", "runner.py") == []
 
@@ -479,7 +479,7 @@ def test_what_cannot_begin_leaves_nothing(host: Host) -> None:
         ({"tools": "/nowhere"}, "installer_tools"),
         ({"version": "4.20.4"}, "4.20.4"),
         ({"pull_secret": "no json"}, "pull secret must be JSON"),
-        ({"lab": "../etc"}, "lab must be "),
+        ({"lab": "../etc"}, "lab: must be "),
         ({"credentials": "/nowhere"}, "master-0"),
         ({"manifests": {"a/b.yaml": "x"}}, "plain file name"),
     ]

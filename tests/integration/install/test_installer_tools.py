@@ -29,7 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import MARK, InstallerTools
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.modules import installer_tools
 
 if TYPE_CHECKING:
@@ -496,10 +496,10 @@ def test_leftovers_go_when_nobody_wants_them_any_more(path: Path, mirror: Mirror
 def test_older_releases_go_that_nobody_uses(
     path: Path, mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (place, tools):
+    for module in (paths, tools):
         monkeypatch.setattr(module, "INSTALLS", tmp_path / "install")
-    (place.INSTALLS / "lab").mkdir(parents=True)
-    place.Place("lab").run.write_text('{"version": "4.20.3"}')
+    (paths.INSTALLS / "lab").mkdir(parents=True)
+    paths.Paths("lab").run.write_text('{"version": "4.20.3"}')
     for number in range(3, 8):
         for age, old in enumerate(sorted(path.glob("ocp-*"))):
             os.utime(old, (age, age))
@@ -552,7 +552,7 @@ def test_what_is_not_ours_stays(path: Path, mirror: Mirror) -> None:
     for state in ("present", "absent"):
         with pytest.raises(OperatorError, match=r"holds no tools of nometal\.ipi"):
             run(path, mirror.path, state=state)
-    with pytest.raises(OperatorError, match="an absolute path is right"):
+    with pytest.raises(OperatorError, match="path: must be an absolute path"):
         run(Path("tools"), mirror.path)
     assert kept(path) == ["theirs"]
 

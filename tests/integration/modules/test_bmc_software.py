@@ -217,10 +217,10 @@ def test_damage_is_repaired(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"python": "/bin/true"}, "python is /bin/true, which is no Python 3.9 or later"),
+        ({"python": "/bin/true"}, r"python: must be Python 3.9 or later, such as /usr/bin/python3 \(got /bin/true\)"),
         ({"python": "/nope"}, "python is /nope, which cannot be run: No such file"),
         *(({"sources": {name: ""}}, f"sources: {re.escape(name)}: names must be of") for name in STRANGE),
-        ({"path": "opt/nometal"}, "an absolute path is right"),
+        ({"path": "opt/nometal"}, "path: must be an absolute path"),
         ({"path": "/dev/null/bmc"}, "cannot be installed in /dev/null/bmc: .*Not a directory"),
     ],
 )

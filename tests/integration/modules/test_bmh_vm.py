@@ -355,13 +355,13 @@ def test_vms_of_others_are_neither_changed_nor_removed(libvirtd: PrivateLibvirtd
     libvirtd.run(["virsh", "define", "/dev/stdin"], input=stranger("demo-1", UUID.format(9), devices=nic))
     make(libvirtd, owner="other", vms=[vm(3, disks=[])])
     message = refused(libvirtd, vm(1), vm(3))
-    assert "demo-1: vm_name: is not demo's but somebody's" in message
-    assert "demo-3: vm_name: is not demo's but other's" in message
+    assert "demo-1: vm_name: is owned by others, not by demo" in message
+    assert "demo-3: vm_name: is owned by other, not by demo" in message
     message = refused(libvirtd, vm(2, uuid=UUID.format(9)))
     assert f"demo-2: uuid: {UUID.format(9)} is VM demo-1's" in message
     assert "demo-2: nics: MAC 52:54:00:00:00:02 is VM demo-1's" in message
     gone = make(libvirtd, owner="demo", state="absent", vms=[{"vm_name": "demo-1"}])
-    assert "is not demo's but somebody's" in gone["msg"]
+    assert "is owned by others, not by demo" in gone["msg"]
     assert make(libvirtd, owner="other", state="absent")["steps"] == ["remove demo-3"]
 
 
@@ -390,20 +390,20 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_changed(libvirtd: Priv
     told = refused(libvirtd, *wrong).splitlines()
     expected = [
         "No VM was changed, because of this:",
-        "- demo-2: vcpus: is 9999; 1 to 255 are right",
-        "- demo-3: memory_mib: is 1000000000; 128 to 16777216 are right",
-        "- demo-4: disks[1].rotational: cannot be shown by the bus virtio; scsi or sata is right",
-        "- demo-7: cpu_mode: is host-passthrough, which needs KVM; maximum is right for domain_type qemu",
-        "- demo-8: disks[0].size_bytes: is a huge number; 1048576 to 70368744177664 are right",
+        "- demo-2: vcpus: must be a whole number from 1 to 255 (got 9999)",
+        "- demo-3: memory_mib: must be a whole number from 128 to 16777216 (got 1000000000)",
+        "- demo-4: disks[1].rotational: must be left out: a disk shows it by the bus scsi or sata alone (got virtio)",
+        "- demo-7: cpu_mode: must be maximum for domain_type qemu, since it needs KVM (got 'host-passthrough')",
+        "- demo-8: disks[0].size_bytes: must be a whole number from 1048576 to 70368744177664 (got a huge number)",
         "- demo-9: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '../x')",
-        "- demo-9: bmc.adress: is no known key; did you mean address?",
-        f"- demo-4, demo-6: uuid: {UUID.format(4)} is there 2 times; once is right",
+        "- demo-9: bmc.adress: unknown key; did you mean address?",
+        f"- demo-4, demo-6: uuid: must be unique (got {UUID.format(4)} 2 times)",
         f"- demo-1: uuid: is {UUID.format(99)}, and the VM has {UUID.format(1)} and keeps it",
         "- demo-2: nics: network none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
         "- demo-2: nics: bridge none is missing: role nometal.ipi.lab_network (playbooks/network.yml) makes it",
-        "- demo-3: machine: pc-q35-0.1 of type qemu cannot be had",
-        "- demo-4: disks: this libvirt has none on the bus nvme; sata, scsi, virtio are right",
-        "- demo-5: domain_type: kvm cannot be had: there is no /dev/kvm",
+        "- demo-3: machine: pc-q35-0.1 of type qemu is not available",
+        "- demo-4: disks: the bus nvme is not available with this libvirt; available: sata, scsi, virtio",
+        "- demo-5: domain_type: kvm is not available: there is no /dev/kvm",
         "- demo-8: nics: network down is not started",
         "- demo-3: disks[0]: demo-3-0.qcow2 exists in pool nometal-demo, and nothing shows that it is this VM's",
     ]
@@ -440,7 +440,7 @@ def test_a_pool_that_cannot_hold_disks_is_refused(libvirtd: PrivateLibvirtd) -> 
         ["virsh", "pool-define-as", "volumes", "scsi", "--adapter-name", "host0", "--target", "/dev/disk/by-path"]
     )
     libvirtd.run(["virsh", "pool-define-as", "stopped", "dir", "--target", "/srv"])
-    assert "- pool: volumes is of the type scsi; dir, fs, netfs are right" in refused(libvirtd, vm(1), pool="volumes")
+    assert "- pool: volumes must be of type dir, fs, netfs (got scsi)" in refused(libvirtd, vm(1), pool="volumes")
     hint = "role nometal.ipi.host_prep (playbooks/host.yml) starts the lab's, and `virsh pool-start stopped` any"
     assert f"- pool: stopped is not started: {hint}" in refused(libvirtd, vm(1), pool="stopped")
     foreseen = make(libvirtd, check_mode=True, **arguments(vm(1), pool="stopped"))
@@ -512,10 +512,11 @@ def test_the_logs_of_a_vm_go_with_it(libvirtd: PrivateLibvirtd) -> None:
 def test_wrong_names_are_refused_also_where_vms_are_to_go(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, **arguments(vm(1)))
     gone = refused(libvirtd, {"vm_name": ""}, {"vm_name": "../demo-1"}, owner="../demo", state="absent")
-    assert [line.partition(";")[0] for line in gone.splitlines()[1:]] == [
+    allowed = "up to 200 letters, digits, dots, hyphens and underscores, the first a letter or digit"
+    assert gone.splitlines()[1:] == [
         "- owner: must be lower case letters, digits and inner hyphens, without a dot (got '../demo')",
-        "- vms[0]: vm_name: is ''",
-        "- vms[1]: vm_name: is '../demo-1'",
+        f"- vms[0]: vm_name: must be {allowed} (got '')",
+        f"- vms[1]: vm_name: must be {allowed} (got '../demo-1')",
     ]
 
 
@@ -529,7 +530,7 @@ def test_what_an_earlier_stage_makes_is_missing_in_check_mode_without_harm(libvi
 
     nowhere: dict[str, Any] = {"libvirt_uri": "qemu:///system?socket=/run/none"}
     assert make(libvirtd, check_mode=True, **arguments(later), **nowhere)["steps"] == foreseen["steps"]
-    assert "demo-1: vcpus: is missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
+    assert "demo-1: vcpus: missing" in make(libvirtd, **arguments(vm(1, vcpus=None)), **nowhere)["msg"]
     assert "role nometal.ipi.host_prep installs and starts it" in make(libvirtd, **arguments(later), **nowhere)["msg"]
 
 

@@ -533,7 +533,7 @@ def test_bad_input_changes_nothing(world: World) -> None:
     for check_mode in (True, False):
         refused = world.firewall({**LAB, "bridges": ["up0", "not-there-yet"]}, check_mode=check_mode)
         assert refused["failed"]
-        assert refused["msg"].startswith("up0 exists and is no bridge")
+        assert refused["msg"].startswith("up0 exists and is not a bridge")
     refused = world.firewall({**LAB, "bridges": ["br0; reboot"]})
     assert refused["failed"]
     assert "bridges[0]: must be an interface name: " in refused["msg"]

@@ -679,11 +679,11 @@ def test_what_is_not_ours_is_neither_changed_nor_removed_unless_it_is_adopted(li
     )
     virsh(libvirtd, "net-define", "/dev/stdin", text=theirs)
     for arguments in (NETWORK, ABSENT):
-        assert "is not demo's but somebody's" in run(libvirtd, arguments)["msg"]
+        assert "is owned by others, not by demo" in run(libvirtd, arguments)["msg"]
     adopting = {**NETWORK, "adopt": True}
     assert run(libvirtd, adopting)["steps"] == MAKING
     assert not run(libvirtd, NETWORK)["changed"]
-    assert "is not another's but demo's" in run(libvirtd, {**ABSENT, "owner": "another"})["msg"]
+    assert "is owned by demo, not by another" in run(libvirtd, {**ABSENT, "owner": "another"})["msg"]
     assert run(libvirtd, {**ABSENT, "owner": "another", "adopt": True})["steps"] == REMOVING
 
 
@@ -703,11 +703,11 @@ def test_what_stands_in_the_way_on_the_host_is_named_before_anything_is_changed(
     setup = "ip link add {0} type {1} && ip address add {2} dev {0} && ip link set {0} up"
     libvirtd.run(["sh", "-c", setup.format("nm-demo", "veth peer name nm-peer", "192.168.126.77/25")])
     said = refusal()
-    assert "nm-demo exists and is no bridge" in said
+    assert "nm-demo exists and is not a bridge" in said
     assert "192.168.126.0/24 is routed already: 192.168.126.0/25 on nm-demo" in refusal(bridge="nm-other")
     libvirtd.run(["ip", "link", "delete", "nm-demo"])
     libvirtd.run(["ip", "link", "add", "nm-demo", "type", "bridge"])
-    assert "bridge nm-demo exists and is no libvirt network's" in refusal()
+    assert "bridge nm-demo exists and belongs to no libvirt network" in refusal()
     libvirtd.run(["ip", "link", "delete", "nm-demo"])
 
     advertised = "ip link add ra type dummy || ip link add ra type bridge; ip link set ra up; sleep 0.1; "
@@ -803,10 +803,10 @@ def test_a_bridge_that_goes_first_is_in_the_way_as_long_as_others_are_on_it(libv
 
     libvirtd.run(["ip", "link", "add", "nm-demo", "type", "bridge"])
     libvirtd.run(["ip", "link", "add", "p-end", "master", "nm-demo", "type", "veth", "peer", "name", "p-far"])
-    assert "exists and is no libvirt network's" in foreseen("nm-demo", "p-end")["msg"]
+    assert "exists and belongs to no libvirt network" in foreseen("nm-demo", "p-end")["msg"]
     libvirtd.run(["ip", "link", "set", "nm-demo", "alias", "nometal.ipi"])
     assert "bridge nm-demo has to go first, but has p-end on it" in foreseen("nm-demo")["msg"]
-    assert "exists and is no libvirt network's" in foreseen("p-end")["msg"]
+    assert "exists and belongs to no libvirt network" in foreseen("p-end")["msg"]
     assert foreseen("nm-demo", "p-end")["steps"] == MAKING
     for link in ("p-end", "nm-demo"):
         libvirtd.run(["ip", "link", "delete", link])

@@ -26,12 +26,12 @@ except host_server.HostServerError as error:
 INSTALLER = """
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 run.PYTHON = "/usr/bin/false"
-place = Place("reason")
-place.directory.mkdir(parents=True)
+paths = Paths("reason")
+paths.directory.mkdir(parents=True)
 try:
-    run.start(place, run.Plan("/bin/true", (), "/srv", {}, "4.20.3", ""))
+    run.start(paths, run.Plan("/bin/true", (), "/srv", {}, "4.20.3", ""))
 except OperatorError as error:
     print(error)
 """

@@ -353,9 +353,9 @@ def test_all_that_stands_in_the_way_is_told_at_once_and_nothing_made(
         "home": "/etc/passwd/bmc",
     }
     expected = [
-        "media.max_bytes is -1; 1048576 (1 MiB) to 17592186044416 (16 TiB) are right.",
-        "home: /etc/passwd is no directory; a path below directories is right.",
-        "media.ca_file: /etc/passwd holds no certificates; one or more in PEM are right.",
+        "media.max_bytes: must be a whole number from 1048576 to 17592186044416 (got -1)",
+        "home: /etc/passwd must be a directory.",
+        "media.ca_file: /etc/passwd must hold one or more certificates in PEM.",
         r"listen: 127.0.0.1:8000/tcp is in use by python3 \(pid \d+\); stop that, or take another port.",
         "listen: no link of this host has 192.0.2.7; playbooks/network.yml gives it the lab's addresses.",
         "VM others is lab other's, which commands it: lab demo needs a VM with another name.",
@@ -368,7 +368,10 @@ def test_all_that_stands_in_the_way_is_told_at_once_and_nothing_made(
     media = {**MEDIA_LIMITS, "ca_file": "/etc/nothing.pem"}
     assert "there is no file /etc/nothing.pem on this host" in call(libvirtd, {**params, "media": media})["msg"]
     media = {**MEDIA_LIMITS, "ca_file": "/etc/shadow"}
-    assert "media.ca_file: /etc/shadow holds no certificates" in call(libvirtd, {**params, "media": media})["msg"]
+    assert (
+        "media.ca_file: /etc/shadow must hold one or more certificates"
+        in call(libvirtd, {**params, "media": media})["msg"]
+    )
     assert not libvirtd.path(HOME).exists()
 
 

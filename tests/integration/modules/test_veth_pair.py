@@ -329,8 +329,11 @@ def test_our_bridge_goes_when_another_is_asked_for(clean: PrivateLibvirtd) -> No
 @pytest.mark.parametrize(
     ("hindrance", "complaint"),
     [
-        ("ip link add nmb-demo type bridge", "b.name: nmb-demo exists and is no veth but bridge"),
-        ("ip link add baremetal type veth peer name stray-a", "b.bridge: baremetal exists and is no bridge but veth"),
+        ("ip link add nmb-demo type bridge", "b.name: nmb-demo exists and is not a veth but bridge"),
+        (
+            "ip link add baremetal type veth peer name stray-a",
+            "b.bridge: baremetal exists and is not a bridge but veth",
+        ),
         (
             """
             ip link add baremetal type bridge

@@ -18,10 +18,15 @@ VM = """<domain type='qemu'><name>demo-{name}</name><memory unit='MiB'>64</memor
 OBSTACLES = """
 import libvirt
 from pathlib import Path
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.session import Places, Stage
-nodes = [{"name": name, "vm_name": f"demo-{name}"} for name in ("one", "two", "three")]
-lab = Lab("demo", "", "", [], {}, {}, nodes, "", False)
+some = {
+    "uuid": "7e2f9a14-3c5b-4d80-a6e1-58c0d94b7f23", "fqdn": "some", "firmware": "bios", "vcpus": 1, "memory_mib": 64,
+    "boot_mac": "52:54:00:00:00:01", "bmc": {"host": "192.0.2.1", "port": 8000},
+}
+nodes = [{**some, "name": name, "vm_name": f"demo-{name}"} for name in ("one", "two", "three")]
+lab = from_dict(Lab, {"lab": "demo", "nodes": nodes})
 print(*Stage(lab, Places(Path("/none")), libvirt.open("qemu:///system")).obstacles(), sep="\\n")
 """
 

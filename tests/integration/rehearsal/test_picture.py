@@ -37,18 +37,20 @@ ip link add baremetal up type bridge
 ip link add nmn-demo up master nm-demo type veth peer name nmb-demo
 ip link set nmb-demo up master baremetal
 """
-SCENE: dict[str, Any] = {
+LAB: dict[str, Any] = {
+    "lab": "demo",
     "networks": [
         {
             "name": "demo",
             "role": "machine",
             "bridge": "nm-demo",
             "mtu": 1500,
-            "addresses": [{"gateway": "192.0.2.1", "prefix": 24}],
+            "forward": "nat",
+            "addresses": [{"cidr": "192.0.2.0/24", "family": "ipv4", "gateway": "192.0.2.1", "prefix": 24}],
         },
-        {"name": "absent", "role": "provisioning", "bridge": "prov", "mtu": 1500, "addresses": []},
+        {"name": "absent", "role": "provisioning", "bridge": "prov", "mtu": 1500, "forward": "isolated"},
     ],
-    "bridges": ["baremetal"],
+    "bridge": "baremetal",
     "veth_pairs": [
         {
             "name": "nmn-demo",
@@ -57,20 +59,25 @@ SCENE: dict[str, Any] = {
             "b": {"name": "nmb-demo", "bridge": "baremetal"},
         }
     ],
-    "vms": {"bootstrap": "demo-bootstrap", "one": "demo-one"},
     # The first is dnsmasq's.
-    "endpoints": [
-        {"address": "192.0.2.1", "port": 53, "protocol": "tcp"},
-        {"address": "192.0.2.1", "port": 8000, "protocol": "tcp"},
-    ],
+    "bmc": {
+        "endpoints": [
+            {"address": "192.0.2.1", "port": 53, "protocol": "tcp"},
+            {"address": "192.0.2.1", "port": 8000, "protocol": "tcp"},
+        ]
+    },
 }
 READ = """
 import json, sys
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.picture import Scene, read
 
+lab, vms = from_dict(Lab, json.load(sys.stdin)), {"bootstrap": "demo-bootstrap", "one": "demo-one"}
+scene = Scene(lab.networks, [lab.bridge], lab.veth_pairs, vms, lab.bmc.endpoints)
 with connect("qemu:///system") as connection:
-    print(json.dumps(read(connection, Scene(**json.load(sys.stdin)))))
+    print(json.dumps(read(connection, scene)))
 """
 
 
@@ -85,7 +92,7 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
 
 def picture(libvirtd: PrivateLibvirtd) -> dict[str, Any]:
     path = f"PYTHONPATH={ROOT / 'playbooks' / 'collections'}"
-    done = libvirtd.run(["env", path, "/usr/bin/python3", "-c", READ], input=json.dumps(SCENE))
+    done = libvirtd.run(["env", path, "/usr/bin/python3", "-c", READ], input=json.dumps(LAB))
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -148,7 +155,7 @@ def test_links_are_seen_without_the_tools_too(libvirtd: PrivateLibvirtd) -> None
                 *("env", f"PYTHONPATH={ROOT / 'playbooks' / 'collections'}", "PATH=/nowhere"),
                 *("/usr/bin/python3", "-c", READ),
             ],
-            input=json.dumps(SCENE),
+            input=json.dumps(LAB),
         ).stdout
     )
     assert {"baremetal", "nmb-demo", "nmn-demo"} <= set(found["links"])

@@ -11,9 +11,10 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import InvalidDataError, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, called, key
-from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import argument_spec, from_dict, to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 
 
@@ -57,6 +58,44 @@ def test_what_was_read_is_written_with_the_names_of_its_keys() -> None:
     }
     assert type(written["vms"][0]["firmware"]) is str
     assert from_dict(Given, written) == from_dict(Given, GIVEN)
+
+
+def test_a_module_takes_what_is_declared() -> None:
+    assert argument_spec(Given) == {"vms": {"type": "list", "elements": "dict", "default": []}}
+    nics = {"mac": {"type": "str", "required": True}, "boot_order": {"type": "int"}}
+    firmware = {"type": "str", "choices": ["uefi", "uefi-secure", "bios"], "default": "uefi"}
+    spec = argument_spec(Vm)
+    assert spec == {
+        "vm_name": {"type": "str", "required": True},
+        "firmware": firmware,
+        "nics": {"type": "list", "elements": "dict", "options": nics, "default": []},
+        "tpm": {"type": "bool", "default": False},
+    }
+    assert type(spec["firmware"]["choices"][0]) is str
+    assert argument_spec(Vm, needed=())["vm_name"] == {"type": "str"}
+
+
+@dataclass(frozen=True)
+class Pair:
+    low: int = key(Whole(0, 9), "The lower.", default=1)
+    high: int = key(Whole(0, 9), "The higher.", default=3)
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise InvalidDataError("high", must_be(f"at least {self.low}", self.high))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"low": 5, "high": 4}, "high: must be at least 5 (got 4)"),
+        ({"low": 5, "high": "x"}, "high: must be a whole number from 0 to 9 (got 'x')"),
+    ],
+)
+def test_a_contradiction_is_named_once_its_values_can_be_read(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        from_dict(Pair, given)
+    assert str(caught.value) == told
 
 
 def test_all_that_is_wrong_is_named_at_once_with_its_path() -> None:

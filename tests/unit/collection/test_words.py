@@ -21,7 +21,7 @@ UTILS = "plugins/module_utils"
 PLACES = (
     *(f"{UTILS}/_core/{name}.py" for name in ("types", "key_types", "schema", "scalars", "addresses", "normalize")),
     *(f"{UTILS}/_core/{name}.py" for name in ("problems", "secrecy", "ip")),
-    *(f"{UTILS}/{name}" for name in ("_lab", "_checks/doctor", "_cluster/config")),
+    *(f"{UTILS}/{name}" for name in ("_lab", "_resources", "_bmc", "_checks/doctor", "_cluster/config")),
     *(
         "plugins/filter",
         "plugins/action",

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import apparmor
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DEMO, OTHER = Place("demo"), Place("demo2")
+DEMO, OTHER = Paths("demo"), Paths("demo2")
 MUST_BE_THERE = "  #include <local/abstractions/libvirt-qemu>\n"
 MAY_BE_MISSING = "  include if exists <local/abstractions/libvirt-qemu>\n"
 RULE = '  "/var/lib/libvirt/openshift-images/demo-?????-bootstrap/*" rwk,  # nometal.ipi, lab demo.\n'

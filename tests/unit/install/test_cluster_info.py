@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.modules import cluster_info
 
 LOGS = Path(__file__).with_name("logs")
@@ -21,23 +21,23 @@ NOTED = {"commands": ["create cluster"], "current": "create cluster", "version":
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> place.Place:
-    monkeypatch.setattr(place, "INSTALLS", tmp_path)
-    made = place.Place("demo")
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> paths.Paths:
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path)
+    made = paths.Paths("demo")
     made.assets.mkdir(parents=True)
     return made
 
 
-def note(lab: place.Place, **values: Any) -> None:
+def note(lab: paths.Paths, **values: Any) -> None:
     lab.run.write_text(json.dumps({**NOTED, "exit_code": None, "signal": None, **values}))
 
 
-def test_of_a_lab_without_one_it_says_so(lab: place.Place) -> None:
+def test_of_a_lab_without_one_it_says_so(lab: paths.Paths) -> None:
     told = cluster_info.info(lab)
     assert (told["state"], told["version"], told["kubeconfig"]) == ("nothing", "", "")
 
 
-def test_one_that_was_installed(lab: place.Place) -> None:
+def test_one_that_was_installed(lab: paths.Paths) -> None:
     note(lab, exit_code=0)
     lab.kubeconfig.parent.mkdir()
     lab.kubeconfig.touch()
@@ -46,7 +46,7 @@ def test_one_that_was_installed(lab: place.Place) -> None:
     assert (told["kubeconfig"], told["password_file"]) == (str(lab.kubeconfig), "")
 
 
-def test_one_whose_end_nobody_noted_is_known_by_its_log(lab: place.Place) -> None:
+def test_one_whose_end_nobody_noted_is_known_by_its_log(lab: paths.Paths) -> None:
     note(lab, ended=None)
     assert (cluster_info.info(lab)["state"], cluster_info.info(lab)["begun"]) == ("interrupted", False)
     lab.log.write_text((LOGS / "4.20.log").read_text())
@@ -54,12 +54,12 @@ def test_one_whose_end_nobody_noted_is_known_by_its_log(lab: place.Place) -> Non
 
 
 @pytest.mark.parametrize(("ending", "state"), [({"exit_code": 5}, "failed"), ({"signal": 9}, "interrupted")])
-def test_one_that_failed(lab: place.Place, ending: dict[str, int], state: str) -> None:
+def test_one_that_failed(lab: paths.Paths, ending: dict[str, int], state: str) -> None:
     note(lab, **ending)
     assert cluster_info.info(lab)["state"] == state
 
 
-def test_one_that_runs(lab: place.Place) -> None:
+def test_one_that_runs(lab: paths.Paths) -> None:
     note(lab, ended=None)
     with lab.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -73,7 +73,7 @@ NODES = [
 ]
 
 
-def test_nodes_that_are_switched_off(lab: place.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_are_switched_off(lab: paths.Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     states = {"master-0": "off", "worker-0": "running", "spare-0": "off"}
 
     def look(_connection: Any, nodes: Any) -> list[Node]:
@@ -87,7 +87,7 @@ def test_nodes_that_are_switched_off(lab: place.Place, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("error", [OperatorError("libvirt is away"), AttributeError("lxml is away")])
 def test_a_libvirt_that_is_away_hides_nothing_else(
-    lab: place.Place, monkeypatch: pytest.MonkeyPatch, error: Exception
+    lab: paths.Paths, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def connect(_uri: str) -> Any:
         raise error

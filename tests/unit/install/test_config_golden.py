@@ -29,14 +29,14 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.mark.parametrize("name", LABS)
 def test_install_config_of_every_release(name: str) -> None:
-    made = "".join(_story(name))
+    made = "".join(_written(name))
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("NOMETAL_UPDATE_GOLDEN"):
         golden.write_text(made)
     assert made == golden.read_text()
 
 
-def _story(name: str) -> Iterator[str]:
+def _written(name: str) -> Iterator[str]:
     before: dict[str, Any] | None = None
     told = [(f"{release[0]}.{release[1]}", _config(name, release)) for release in RELEASES]
     for same, group in itertools.groupby(told, key=lambda item: item[1]):

@@ -28,9 +28,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nod
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ NODE = Node("worker-0", "demo-worker-0", "running", by_medium=True, medium="/med
 FINE = Evidence(host=HOST, bootstrap=BOOTSTRAP, nodes=[NODE])
 
 
-def found(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **story: Any) -> list[Finding]:
-    return diagnosis.findings(Story(stage=stage, **story), evidence, suspects, late=late)
+def found(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **progress: Any) -> list[Finding]:
+    return diagnosis.findings(Progress(stage=stage, **progress), evidence, suspects, late=late)
 
 
-def told(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **story: Any) -> list[str]:
-    return [str(finding) for finding in found(stage, evidence, *suspects, late=late, **story)]
+def told(stage: Stage, evidence: Evidence, *suspects: str, late: bool = True, **progress: Any) -> list[str]:
+    return [str(finding) for finding in found(stage, evidence, *suspects, late=late, **progress)]
 
 
 def found_of_bootstrap(**others: Any) -> list[Finding]:
@@ -212,7 +212,7 @@ def test_a_libvirt_that_hangs_holds_nobody_up(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(diagnosis_nodes, "connect", connect)
     monkeypatch.setattr(diagnosis_nodes, "ANSWER_SECONDS", 0.1)
-    lab = Installation(Place("demo"), bmc_home=str(tmp_path), libvirt_uri="hangs:///")
+    lab = Installation(Paths("demo"), bmc_home=str(tmp_path), libvirt_uri="hangs:///")
     assert nodes_of(lab) == []
     assert "hangs:/// has said nothing" in diagnosis_evidence.gather(lab).libvirt_trouble
     assert len(asked) == 1, "one waits for it"

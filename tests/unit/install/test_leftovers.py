@@ -13,8 +13,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal impor
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import wipe as blank
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.leftovers import Leftovers, Remains
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.wipe import Traces
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import infra
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.infra import Claim, Named
 
@@ -100,8 +100,8 @@ def test_rivals() -> None:
 def test_infra_ids_are_read_where_the_installer_notes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: Any, ids: set[str]
 ) -> None:
-    monkeypatch.setattr(place, "INSTALLS", tmp_path)
-    mine = Place("demo")
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path)
+    mine = Paths("demo")
     mine.assets.mkdir(parents=True)
     mine.assets.joinpath(file).write_text("{half" if text is None else json.dumps(text))
     assert infra.ids_of(mine) == ids

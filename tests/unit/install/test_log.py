@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import progress as story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log, progress
 
 LOGS = sorted(Path(__file__).with_name("logs").glob("*.log"))
 PLANTED = "PLANT-eddSe-CRETp-A55Wd"
@@ -94,13 +93,13 @@ def test_secrets_are_masked(msg: str, shown: str) -> None:
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
 def test_no_whole_log_gives_its_password_away(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    told = story.told(log.entries(text))
+    told = progress.progress_of(log.entries(text))
     assert PLANTED not in repr([*log.entries(text), told])
 
 
 @given(st.one_of(st.text(), st.text(alphabet='time="2026-10-01T:Z level=infomsg\\ux\n'), st.text().map(line)))
 def test_whatever_it_is(text: str) -> None:
-    whole = story.Story()
+    whole = progress.Progress()
     for entry in log.entries(text):
         whole.add(entry)
     assert whole.last >= 0
@@ -132,7 +131,7 @@ MESSAGES = [
 
 @given(st.lists(st.lists(st.sampled_from(MESSAGES), max_size=6).map("".join), max_size=12))
 def test_whatever_it_says(messages: list[str]) -> None:
-    whole = story.told((log.Entry(float(at), "error", msg) for at, msg in enumerate(messages)), ["a"])
+    whole = progress.progress_of((log.Entry(float(at), "error", msg) for at, msg in enumerate(messages)), ["a"])
     assert all(span.end >= span.begin for span in whole.spans)
     whole.operators.words()
 

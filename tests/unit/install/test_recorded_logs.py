@@ -16,14 +16,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER, Teller
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage, begun_by
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import decision, run, situation
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 LOGS = Path(__file__).with_name("logs")
 WITH_TERRAFORM = ("4.10", "4.14")
@@ -42,10 +42,10 @@ WANTED = situation.Wanted(
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def lab_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setattr(paths, "INSTALLS", tmp_path / "installs")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    made = paths.Place("demo")
+    made = paths.Paths("demo")
     made.assets.mkdir(parents=True)
     return made
 
@@ -57,14 +57,16 @@ def text_of(name: str, end: Stage | None = None) -> str:
     return "".join(lines[: begins[0] + 1] if end else lines)
 
 
-def ended(place: Place, text: str, version: str, **how: Any) -> dict[str, Any]:
+def ended(lab_paths: Paths, text: str, version: str, **how: Any) -> dict[str, Any]:
     """As it is noted by the runner, with what the installer has left."""
-    place.log.write_text(text, encoding="utf-8")
+    lab_paths.log.write_text(text, encoding="utf-8")
     if how.get("has_metadata", bool(text)):
-        place.metadata.write_text('{"infraID": "demo-x7k2p"}')
+        lab_paths.metadata.write_text('{"infraID": "demo-x7k2p"}')
     noted = {"commands": ["create cluster"], "current": "create cluster", "version": version, "boot_id": run.boot_id()}
-    place.run.write_text(json.dumps({**noted, "started": 1.0, "ended": 2.0, "exit_code": None, "signal": None, **how}))
-    return glance(Installation(place))
+    lab_paths.run.write_text(
+        json.dumps({**noted, "started": 1.0, "ended": 2.0, "exit_code": None, "signal": None, **how})
+    )
+    return glance(Installation(lab_paths))
 
 
 @pytest.mark.parametrize(
@@ -88,14 +90,14 @@ def ended(place: Place, text: str, version: str, **how: Any) -> dict[str, Any]:
     ],
 )
 def test_how_it_ended_and_what_is_to_be_done(  # noqa: PLR0913, PLR0917 - a table
-    place: Place, name: str, end: Stage | None, how: dict[str, Any], state: str, words: str, to_do: str
+    lab_paths: Paths, name: str, end: Stage | None, how: dict[str, Any], state: str, words: str, to_do: str
 ) -> None:
     """No bootstrap VM is there any more: where one is needed, it starts over."""
     version = f"{name[:4]}.3" if name[:1] == "4" else "4.20.3"
-    told = ended(place, text_of(name, end) if name else "", version, **how)
+    told = ended(lab_paths, text_of(name, end) if name else "", version, **how)
     assert told["state"] == state
     assert words in told["words"]
-    assert decision.decide(situation.look(place, WANTED)).kind == to_do
+    assert decision.decide(situation.look(lab_paths, WANTED)).kind == to_do
 
 
 @pytest.mark.parametrize(
@@ -105,26 +107,26 @@ def test_how_it_ended_and_what_is_to_be_done(  # noqa: PLR0913, PLR0917 - a tabl
         ("4.12-terraform-error", "Error: could not contact Ironic API: context deadline exceeded"),
     ],
 )
-def test_errors_are_told(place: Place, name: str, error: str) -> None:
-    assert error in ended(place, text_of(name), "4.12.3", exit_code=1)["errors"]
+def test_errors_are_told(lab_paths: Paths, name: str, error: str) -> None:
+    assert error in ended(lab_paths, text_of(name), "4.12.3", exit_code=1)["errors"]
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_what_is_told_while_it_is_followed(place: Place, name: str) -> None:
+def test_what_is_told_while_it_is_followed(lab_paths: Paths, name: str) -> None:
     """Each stage once, and the share of the whole grows until it is all."""
-    story = Story(control_plane=["control-plane-0", "control-plane-1", "control-plane-2"])
-    teller = Teller(place.events, started=0.0)
+    progress = Progress(control_plane=["control-plane-0", "control-plane-1", "control-plane-2"])
+    teller = Teller(lab_paths.events, started=0.0)
     for entry in log.entries(text_of(name)):
-        story.add(entry)
-        teller.tell_story(story, entry.at)
-    told = [json.loads(line) for line in place.events.read_text(encoding="utf-8").splitlines()]
+        progress.add(entry)
+        teller.tell_progress(progress, entry.at)
+    told = [json.loads(line) for line in lab_paths.events.read_text(encoding="utf-8").splitlines()]
     of_installer = [event for event in told if event["who"] == INSTALLER]
     doing = [event["state"].partition(" (")[0] for event in of_installer]
-    assert list(dict.fromkeys(doing)) == list(dict.fromkeys(DOING[span.stage] for span in story.spans))
+    assert list(dict.fromkeys(doing)) == list(dict.fromkeys(DOING[span.stage] for span in progress.spans))
     parts = [event["part"] for event in of_installer]
     assert parts == sorted(parts)
     assert parts[-1] == 1
-    assert {event["who"] for event in told} - {INSTALLER} == {"operators", *story.control_plane}
+    assert {event["who"] for event in told} - {INSTALLER} == {"operators", *progress.control_plane}
     assert len(teller.troubles) == (name not in WITH_TERRAFORM)
     assert all(re.match("control-plane-1: .*timeout reached", trouble) for trouble in teller.troubles)
     assert PLANTED not in json.dumps(told)

@@ -46,8 +46,8 @@ def test_every_fault_has_a_recording_and_every_recording_a_fault() -> None:
 def test_a_busy_host_is_blamed_only_for_what_took_long(seconds: float, found: list[str]) -> None:
     failed = recorded("failed_at_once")
     host = replace(failed.evidence.host, load=99.0)
-    story = replace(failed.story, last=failed.story.last + seconds)
-    busy = replace(failed, story=story, evidence=replace(failed.evidence, host=host), patience=1.0)
+    progress = replace(failed.progress, last=failed.progress.last + seconds)
+    busy = replace(failed, progress=progress, evidence=replace(failed.evidence, host=host), patience=1.0)
     assert [finding.subject for finding in busy.findings()] == found
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import secrets as bundle_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact import Redactor
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 KEY = "MIIEpAIBAAKCAQEAtesttesttesttesttesttesttesttesttesttesttesttest"
 SECRETS = {
@@ -117,8 +117,8 @@ def test_any_text_can_be_searched(text: str) -> None:
 
 
 def test_the_known_secrets_of_an_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "INSTALLS", tmp_path / "install")
-    mine, bmcs = Place("demo"), tmp_path / "bmc"
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path / "install")
+    mine, bmcs = Paths("demo"), tmp_path / "bmc"
     (bmcs / "demo").mkdir(parents=True)
     mine.password.parent.mkdir(parents=True)
     mine.password.write_text("kube-admin-password\n")
@@ -137,7 +137,7 @@ def test_the_known_secrets_of_an_installation(tmp_path: Path, monkeypatch: pytes
     assert known >= {"bmc-password-2", "planted", "of-a-proxy", "of-another", "my-token"}
     assert not known & {"admin", "demo-0", "ssh-rsa AAAA", ".test", ""}
     assert bundle_secrets.known(mine) == known - {"bmc-password-2"}
-    assert bundle_secrets.known(Place("none"), bmcs) == set()
+    assert bundle_secrets.known(Paths("none"), bmcs) == set()
 
 
 def test_what_is_noted_of_what_an_operator_gives() -> None:

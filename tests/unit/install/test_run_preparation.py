@@ -27,8 +27,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import (
     situation,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.modules import cluster_install
 
 PASSWORD, TOKEN = "pAsSw0rd-of-the-bmc", "t0ken-of-the-registry"
@@ -230,7 +230,7 @@ def test_the_lab_is_reached_without_a_proxy(given: dict[str, str], made: str) ->
 def test_the_installer_is_told_so_and_of_older_vips() -> None:
     given = {"https_proxy": "http://proxy.example.test", "no_proxy": "a.test"}
     old = {**LAB, "platform": {"baremetal": {"apiVIP": "192.0.2.7", "ingressVIP": "192.0.2.8"}}}
-    environment = prepare.environment_of(Place("ha"), Path("/tools"), given, old)
+    environment = prepare.environment_of(Paths("ha"), Path("/tools"), given, old)
     assert environment["no_proxy"].startswith("a.test,localhost,")
     assert environment["NO_PROXY"].endswith(",192.0.2.7,192.0.2.8")
 
@@ -266,10 +266,10 @@ def test_who_holds_a_lock_is_found_without_reading_of_every_descriptor(
 
 
 def test_whether_it_runs_is_asked_without_looking_at_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "INSTALLS", tmp_path)
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path)
     monkeypatch.setattr(running, "holders", lambda _lock: pytest.fail("looks at all processes"))
     (tmp_path / "ha").mkdir()
-    assert not run.read(Place("ha")).running
-    with Place("ha").lock.open("w") as lock:
+    assert not run.read(Paths("ha")).running
+    with Paths("ha").lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert run.read(Place("ha")).running
+        assert run.read(Paths("ha")).running

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Span, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress, Span
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 
 BEGAN = 1000.0
@@ -17,22 +17,22 @@ MINUTE = usual.MINUTE
 NODE = Node("worker-0", "demo-worker-0", "running", on_since=BEGAN, spoke_at=BEGAN - 100, packets=0)
 
 
-def story_in(stage: Stage | None, changed: float = BEGAN, **hosts: Host) -> Story:
-    return Story(stage=stage, since=BEGAN, changed=changed, hosts=dict(hosts))
+def progress_in(stage: Stage | None, changed: float = BEGAN, **hosts: Host) -> Progress:
+    return Progress(stage=stage, since=BEGAN, changed=changed, hosts=dict(hosts))
 
 
-def kinds(story: Story, minutes: float, *nodes: Node, patience: float = 1.0) -> list[tuple[str, str]]:
-    found = stalls.findings(story, nodes, BEGAN + minutes * MINUTE, patience)
+def kinds(progress: Progress, minutes: float, *nodes: Node, patience: float = 1.0) -> list[tuple[str, str]]:
+    found = stalls.findings(progress, nodes, BEGAN + minutes * MINUTE, patience)
     return [(finding.subject, finding.code) for finding in found]
 
 
 @pytest.mark.parametrize("stage", usual.STAGES)
 def test_every_stage_has_its_limit(stage: Stage) -> None:
     limit = usual.STAGES[stage].limit / MINUTE
-    assert kinds(story_in(stage), limit) == []
-    assert kinds(story_in(stage), limit + 0.1) == [("installer", "installer.stands-still")]
-    assert kinds(story_in(stage), limit * 3, patience=3.0) == []
-    assert kinds(story_in(stage, changed=BEGAN + limit * MINUTE), limit + 0.1) == []
+    assert kinds(progress_in(stage), limit) == []
+    assert kinds(progress_in(stage), limit + 0.1) == [("installer", "installer.stands-still")]
+    assert kinds(progress_in(stage), limit * 3, patience=3.0) == []
+    assert kinds(progress_in(stage, changed=BEGAN + limit * MINUTE), limit + 0.1) == []
 
 
 def test_the_limits_come_before_the_installers_own() -> None:
@@ -43,7 +43,7 @@ def test_the_limits_come_before_the_installers_own() -> None:
 
 @pytest.mark.parametrize("stage", [None, Stage.COMPLETE])
 def test_before_and_after_nothing_stands_still(stage: Stage | None) -> None:
-    assert kinds(story_in(stage), 1000) == []
+    assert kinds(progress_in(stage), 1000) == []
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,16 @@ def test_before_and_after_nothing_stands_still(stage: Stage | None) -> None:
 )
 @pytest.mark.parametrize("patience", [1.0, 0.01])
 def test_hosts(state: str, minutes: float, found: bool, patience: float) -> None:
-    story = story_in(Stage.CONTROL_PLANE, changed=BEGAN + 10 * MINUTE * patience, a=Host(state, BEGAN))
-    assert kinds(story, minutes * patience, patience=patience) == ([("a", "node.slow")] if found else [])
-    assert kinds(replace(story, stage=Stage.ETCD), 9) == []
+    progress = progress_in(Stage.CONTROL_PLANE, changed=BEGAN + 10 * MINUTE * patience, a=Host(state, BEGAN))
+    assert kinds(progress, minutes * patience, patience=patience) == ([("a", "node.slow")] if found else [])
+    assert kinds(replace(progress, stage=Stage.ETCD), 9) == []
 
 
 def test_an_error_that_lasts_is_looked_into_before_the_state_is_suspect() -> None:
-    story = story_in(Stage.CONTROL_PLANE, a=Host("inspecting", BEGAN, "inspection error: x", BEGAN + MINUTE))
-    assert kinds(story, 2.9) == []
-    assert kinds(story, 3.1) == [("a", "node.error")]
-    assert kinds(replace(story, changed=BEGAN + 10 * MINUTE), 16) == [("a", "node.error")], (
+    progress = progress_in(Stage.CONTROL_PLANE, a=Host("inspecting", BEGAN, "inspection error: x", BEGAN + MINUTE))
+    assert kinds(progress, 2.9) == []
+    assert kinds(progress, 3.1) == [("a", "node.error")]
+    assert kinds(replace(progress, changed=BEGAN + 10 * MINUTE), 16) == [("a", "node.error")], (
         "its state follows from that"
     )
 
@@ -80,18 +80,18 @@ def test_an_error_that_lasts_is_looked_into_before_the_state_is_suspect() -> Non
     ],
 )
 def test_a_node_hangs_only_when_nothing_was_ever_heard_of_it(node: Node, hangs: bool) -> None:
-    assert kinds(story_in(Stage.COMPLETE), 11, node) == ([("worker-0", "node.hangs")] if hangs else [])
+    assert kinds(progress_in(Stage.COMPLETE), 11, node) == ([("worker-0", "node.hangs")] if hangs else [])
 
 
 def part_of(*stages: Stage, minutes: float = 0.0) -> float:
     spans = [Span(stage, BEGAN, BEGAN) for stage in stages]
-    told = Story(stage=stages[-1], since=BEGAN, spans=spans)
+    told = Progress(stage=stages[-1], since=BEGAN, spans=spans)
     return round(events.part(told, BEGAN + minutes * MINUTE) * events.WHOLE / MINUTE, 1)
 
 
 def test_how_much_of_the_whole_is_done() -> None:
     begun = (Stage.PREPARE, Stage.INFRASTRUCTURE, Stage.API, Stage.BOOTSTRAP, Stage.CONTROL_PLANE)
-    assert events.part(Story(), BEGAN) == 0
+    assert events.part(Progress(), BEGAN) == 0
     assert part_of(Stage.PREPARE, minutes=0.5) == 0.5
     assert part_of(Stage.PREPARE, minutes=99) == 1
     assert part_of(*begun, minutes=5) == 21
@@ -99,7 +99,7 @@ def test_how_much_of_the_whole_is_done() -> None:
     older = (Stage.PREPARE, Stage.INFRASTRUCTURE, Stage.CONTROL_PLANE, Stage.API, Stage.BOOTSTRAP)
     assert part_of(*older) == 36
     assert part_of(*older, Stage.INITIALIZE) == part_of(Stage.INITIALIZE) == 54.5
-    assert events.part(Story(stage=Stage.COMPLETE), BEGAN) == 1
+    assert events.part(Progress(stage=Stage.COMPLETE), BEGAN) == 1
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_how_much_of_the_whole_is_done() -> None:
     ],
 )
 def test_what_is_told_of_a_stage(stage: Stage | None, minutes: float, words: str) -> None:
-    assert events.installer(story_in(stage), BEGAN + minutes * MINUTE) == words
+    assert events.installer(progress_in(stage), BEGAN + minutes * MINUTE) == words

@@ -20,10 +20,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.exp
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, one_watch, power_cycle, watch
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
-from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths as place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,30 +40,30 @@ NODES = [
 class Bench:
     """An installer that does as it is told, and a watch of it."""
 
-    place: place.Place
+    paths: paths.Paths
     patience: float = 1.0
     now: float = field(default_factory=time.time)
     """What the log counts from, however long the test takes."""
     result: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.place.assets.mkdir(parents=True)
-        self._lock = self.place.lock.open("w")
+        self.paths.assets.mkdir(parents=True)
+        self._lock = self.paths.lock.open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self.noted: dict[str, Any] = {"commands": ["create cluster"], "current": "create cluster", "version": "4.20.3"}
         self.note(started=self.now, ended=None, exit_code=None, signal=None)
 
     def note(self, **values: Any) -> None:
         self.noted.update(values)
-        self.place.run.write_text(json.dumps(self.noted))
+        self.paths.run.write_text(json.dumps(self.noted))
 
     def log(self, *messages: str, level: str = "info", ago: float = 0.0) -> None:
         stamp = datetime.fromtimestamp(self.now - ago, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        with self.place.log.open("a") as file:
+        with self.paths.log.open("a") as file:
             file.writelines(f'time="{stamp}" level={level} msg={json.dumps(message)}\n' for message in messages)
 
     def start(self) -> None:
-        installation = Installation(self.place, nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
+        installation = Installation(self.paths, nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
         self.watch = watch.Watch(installation, self.patience)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
@@ -82,13 +82,13 @@ class Bench:
         return self.result
 
     def told(self) -> list[tuple[str, str]]:
-        if not self.place.events.exists():
+        if not self.paths.events.exists():
             return []
-        lines = self.place.events.read_text().splitlines()
+        lines = self.paths.events.read_text().splitlines()
         return [(event["who"], event["state"]) for event in map(json.loads, lines)]
 
     def times(self, who: str) -> list[float]:
-        events = map(json.loads, self.place.events.read_text().splitlines())
+        events = map(json.loads, self.paths.events.read_text().splitlines())
         return [event["at"] for event in events if event["who"] == who]
 
     def wait_for(self, who: str, words: str) -> None:
@@ -117,10 +117,10 @@ class Looks:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(place, "INSTALLS", tmp_path / "installs")
-    monkeypatch.setattr(place, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path / "installs")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(watch, "PAUSE", 0.05)
-    return Bench(place.Place("demo"))
+    return Bench(paths.Paths("demo"))
 
 
 def test_an_installation_that_succeeds(bench: Bench) -> None:
@@ -152,7 +152,7 @@ def test_an_installation_that_succeeds(bench: Bench) -> None:
     )
     assert result["hosts"] == {"control-plane-0": "provisioned"}
     assert result["troubles"] == ["control-plane-0: inspection error: no power"]
-    assert result["password_file"] == str(bench.place.password)
+    assert result["password_file"] == str(bench.paths.password)
     assert "control plane" in [stage["stage"] for stage in result["stages"]]
     installer = [state for who, state in bench.told() if who == "installer"]
     assert installer == [
@@ -164,7 +164,7 @@ def test_an_installation_that_succeeds(bench: Bench) -> None:
         "waits for the cluster to initialize (usually 25 min)",
         "has installed the cluster",
     ]
-    assert PLANTED not in json.dumps(result) + bench.place.events.read_text()
+    assert PLANTED not in json.dumps(result) + bench.paths.events.read_text()
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_what_a_former_installation_has_completed_is_not_this_ones(bench: Bench)
 
 
 def test_nothing_was_ever_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "INSTALLS", tmp_path / "installs")
-    monkeypatch.setattr(place, "RUNS", tmp_path / "runs")
-    result = watch.Watch(Installation(place.Place("demo"))).follow()
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path / "installs")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    result = watch.Watch(Installation(paths.Paths("demo"))).follow()
     assert (result["state"], result["stages"], result["stage"]) == ("nothing", [], "")
 
 
@@ -229,10 +229,10 @@ def test_a_glance_tells_nobody(bench: Bench) -> None:
     bench.log("Creating infrastructure resources...")
     bench.start()
     bench.wait_for("installer", "makes")
-    before = bench.place.events.read_text()
-    result = glance(Installation(bench.place))
+    before = bench.paths.events.read_text()
+    result = glance(Installation(bench.paths))
     assert (result["state"], result["words"], result["stage"]) == ("running", "create cluster runs", "infrastructure")
-    assert bench.place.events.read_text() == before
+    assert bench.paths.events.read_text() == before
     bench.end(8)
 
 
@@ -349,7 +349,7 @@ def test_a_node_that_hangs_is_reset_once_in_a_run(bench: Bench, monkeypatch: pyt
     assert resets == ["demo-control-plane-1"]
     assert result["power_cycled"] == ["control-plane-1"]
     assert "has said nothing" in result["troubles"][0]
-    assert json.loads((bench.place.directory / power_cycle.FILE).read_text()) == {
+    assert json.loads((bench.paths.directory / power_cycle.FILE).read_text()) == {
         str(bench.noted["started"]): ["control-plane-1"]
     }
 
@@ -378,12 +378,12 @@ def test_nothing_is_told_twice(tmp_path: Path) -> None:
 
 def test_a_trouble_stands_until_the_state_has_changed(tmp_path: Path) -> None:
     teller = events.Teller(tmp_path / "runs/events.jsonl")
-    story = Story(stage=Stage.CONTROL_PLANE, since=0.0, hosts={"a": Host("inspecting", 0.0)})
+    progress = Progress(stage=Stage.CONTROL_PLANE, since=0.0, hosts={"a": Host("inspecting", 0.0)})
     for now in range(3):
-        teller.tell_story(story, now)
+        teller.tell_progress(progress, now)
         teller.tell_trouble("a", "is slow")
-    story.hosts["a"] = Host("provisioning", 9.0)
-    teller.tell_story(story, 9)
+    progress.hosts["a"] = Host("provisioning", 9.0)
+    teller.tell_progress(progress, 9)
     told = [json.loads(line) for line in (tmp_path / "runs/events.jsonl").read_text().splitlines()]
     assert [event["state"] for event in told if event["who"] == "a"] == ["inspecting", "is slow", "provisioning"]
     assert [event.get("part") for event in told] == [0.0, None, None, None]
@@ -393,7 +393,7 @@ def test_an_error_that_counts_seconds_is_told_once(tmp_path: Path) -> None:
     teller = events.Teller(tmp_path / "runs/events.jsonl")
     for seconds in (9, 8, 7):
         trouble = f"registration error: code 429. Try again in {seconds} s."
-        teller.tell_story(Story(stage=Stage.CONTROL_PLANE, hosts={"a": Host("registering", 0.0, trouble)}), 0)
+        teller.tell_progress(Progress(stage=Stage.CONTROL_PLANE, hosts={"a": Host("registering", 0.0, trouble)}), 0)
     assert teller.troubles == ["a: registration error: code 429. Try again in 9 s."]
 
 

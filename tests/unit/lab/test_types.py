@@ -61,7 +61,7 @@ def test_the_model_holds_texts_alone() -> None:
 
 
 def test_modules_offer_the_words() -> None:
-    spec: Any = bmh_vm.VM
+    spec: Any = bmh_vm.ARGUMENTS["vms"]["options"]
     assert {*spec["firmware"]["choices"]} == {*Firmware}
     assert {*spec["disks"]["options"]["bus"]["choices"]} == {*DiskBus}
     forward: Any = libvirt_bridge_net.ARGUMENTS["forward"]

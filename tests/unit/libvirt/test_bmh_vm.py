@@ -24,7 +24,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import c
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import xml as edit
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.batch import Batch
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import problems_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import Declared
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.reading import declared_from
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.resource import LabVms, host_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import pending, plan
 from ansible_collections.nometal.ipi.plugins.modules import bmh_vm as module
@@ -183,6 +184,10 @@ def nic(**others: Any) -> dict[str, Any]:
     return {"mac": "52:54:00:00:00:01", "bridge": "b", **others}
 
 
+def mistakes(*vms: dict[str, Any], **others: Any) -> list[str]:
+    return [str(found) for found in declared_from(arguments(*vms, **others), Declared)[1]]
+
+
 def item(**others: Any) -> dict[str, Any]:
     return {"vm_name": "one", "uuid": UUID, "vcpus": 1, "memory_mib": 1024, **others}
 
@@ -190,10 +195,12 @@ def item(**others: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
 def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
     nodes = json.loads(golden.read_text(encoding="utf-8"))["nodes"]
-    items = arguments(*nodes)["vms"]
-    assert problems_of(items, "p") == []
-    for node, given in zip(nodes, items):
-        host = host_of(given, [])
+    declared, found = declared_from(arguments(*nodes), Declared)
+    assert declared
+    assert found == []
+    assert len(declared.vms) == len(nodes)
+    for node, vm in zip(nodes, declared.vms):
+        host = host_of(vm, [])
         assert host["boot_mac"] == node["boot_mac"]
         assert host["root_device_hints"] == node["root_device_hints"]
         assert host["bmc_address"] == node["bmc"]["address"]
@@ -202,35 +209,47 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
 @pytest.mark.parametrize(
     ("others", "complaints"),
     [
-        ({"vm_name": ""}, ["vms[0]: vm_name: is ''; up to 200 letters"]),
-        ({"vm_name": "../one"}, ["vms[0]: vm_name: is '../one'; up to 200 letters"]),
-        ({"vm_name": "x" * 201}, ["vms[0]: vm_name: is 'xxx"]),
-        ({"vm_name": "öne"}, ["vms[0]: vm_name: is 'öne'"]),
+        ({"vm_name": ""}, ["vms[0]: vm_name: must be up to 200 letters, digits, dots, hyphens and underscores"]),
+        ({"vm_name": "../one"}, ["the first a letter or digit (got '../one')"]),
+        ({"vm_name": "x" * 201}, ["the first a letter or digit (got 'xxx"]),
+        ({"vm_name": "öne"}, ["vms[0]: vm_name: must be up to 200 letters"]),
         ({"name": ""}, ["one: name: must be a domain in lower case, such as lab.example.test (got '')"]),
         ({"name": "One_"}, ["one: name: must be a domain in lower case, such as lab.example.test (got 'One_')"]),
-        ({"uuid": None}, ["one: uuid: is missing"]),
+        ({"uuid": None}, ["one: uuid: missing; required with state=present"]),
         ({"uuid": ""}, ["one: uuid: must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got '')"]),
         ({"uuid": "demo"}, ["one: uuid: must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got 'demo')"]),
         ({"uuid": "0" * 32}, ["one: uuid: must be a UUID of a machine, not all zeros"]),
-        ({"vcpus": 0}, ["one: vcpus: is 0; 1 to 255 are right"]),
-        ({"vcpus": 256}, ["one: vcpus: is 256; 1 to 255 are right"]),
-        ({"memory_mib": None}, ["one: memory_mib: is missing"]),
-        ({"memory_mib": 1}, ["one: memory_mib: is 1; 128 to 16777216 are right"]),
-        ({"memory_mib": -5}, ["one: memory_mib: is -5"]),
-        ({"memory_mib": 10**19}, ["one: memory_mib: is a huge number"]),
-        ({"machine": "pc"}, ["one: machine: is 'pc', which has no SATA drive"]),
-        ({"machine": ""}, ["one: machine: is ''"]),
+        ({"vcpus": 0}, ["one: vcpus: must be a whole number from 1 to 255 (got 0)"]),
+        ({"vcpus": 256}, ["one: vcpus: must be a whole number from 1 to 255 (got 256)"]),
+        ({"memory_mib": None}, ["one: memory_mib: missing; required with state=present"]),
+        ({"memory_mib": 1}, ["one: memory_mib: must be a whole number from 128 to 16777216 (got 1)"]),
+        ({"memory_mib": -5}, ["one: memory_mib: must be a whole number from 128 to 16777216 (got -5)"]),
+        ({"memory_mib": 10**19}, ["one: memory_mib: must be a whole number from 128 to 16777216 (got a huge number)"]),
+        ({"machine": "pc"}, ["which have a SATA drive for the BMC's media (got 'pc')"]),
+        ({"machine": ""}, ["one: machine: must be q35 or a version of it such as pc-q35-7.2"]),
         (
             {"domain_type": "qemu", "cpu_mode": "host-passthrough"},
-            ["one: cpu_mode: is host-passthrough, which needs KVM"],
+            ["one: cpu_mode: must be maximum for domain_type qemu, since it needs KVM (got 'host-passthrough')"],
         ),
-        ({"disks": [{"size_bytes": MIB}] * 21}, ["one: disks: are 21; 20 at most are right"]),
-        ({"disks": [{"size_bytes": 0}]}, ["one: disks[0].size_bytes: is 0; 1048576 to 70368744177664 are right"]),
-        ({"disks": [{"size_bytes": -5}]}, ["one: disks[0].size_bytes: is -5"]),
-        ({"disks": [{"size_bytes": 10**19}]}, ["one: disks[0].size_bytes: is a huge number"]),
-        ({"disks": [{"size_bytes": MIB + 1}]}, ["one: disks[0].size_bytes: is 1048577; a multiple of 512"]),
-        ({"disks": [{"size_bytes": MIB, "name": "a/b"}]}, ["one: disks[0].name: is 'a/b'"]),
-        ({"disks": [{"size_bytes": MIB, "name": ""}]}, ["one: disks[0].name: is ''"]),
+        ({"disks": [{"size_bytes": MIB}] * 21}, ["one: disks: must have 0 to 20 items (got 21)"]),
+        (
+            {"disks": [{"size_bytes": 0}]},
+            ["one: disks[0].size_bytes: must be a whole number from 1048576 to 70368744177664 (got 0)"],
+        ),
+        (
+            {"disks": [{"size_bytes": -5}]},
+            ["one: disks[0].size_bytes: must be a whole number from 1048576 to 70368744177664 (got -5)"],
+        ),
+        (
+            {"disks": [{"size_bytes": 10**19}]},
+            ["one: disks[0].size_bytes: must be a whole number from 1048576 to 70368744177664 (got a huge number)"],
+        ),
+        (
+            {"disks": [{"size_bytes": MIB + 1}]},
+            ["one: disks[0].size_bytes: must be a multiple of 512, the size of a sector (got 1048577)"],
+        ),
+        ({"disks": [{"size_bytes": MIB, "name": "a/b"}]}, ["first a letter or digit (got 'a/b')"]),
+        ({"disks": [{"size_bytes": MIB, "name": ""}]}, ["one: disks[0].name: must be up to 200 letters"]),
         (
             {"disks": [{"size_bytes": MIB, "serial": "x" * 21}]},
             ["one: disks[0].serial: must be 1 to 20 letters, digits, hyphens, underscores (got 'xxx"],
@@ -241,10 +260,13 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
         ),
         (
             {"disks": [{"size_bytes": MIB, "bus": "virtio", "rotational": True}]},
-            ["one: disks[0].rotational: cannot be shown by the bus virtio"],
+            ["one: disks[0].rotational: must be left out: a disk shows it by the bus scsi or sata alone (got virtio)"],
         ),
-        ({"disks": [{"size_bytes": MIB, "serial": "x"}] * 2}, ["one: disks: serial x is there 2 times"]),
-        ({"disks": [{"size_bytes": MIB, "name": "x"}] * 2}, ["one: disks: x is there 2 times"]),
+        (
+            {"disks": [{"size_bytes": MIB, "serial": "x"}] * 2},
+            ["one: disks: must be unique (got serial x 2 times)"],
+        ),
+        ({"disks": [{"size_bytes": MIB, "name": "x"}] * 2}, ["one: disks: must be unique (got x 2 times)"]),
         (
             {"nics": [nic(mac="demo")]},
             ["one: nics[0].mac: must be six pairs of hex digits, such as 52:54:00:12:34:56 (got 'demo')"],
@@ -267,8 +289,8 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
                 )
             ],
         ),
-        ({"nics": [nic(bridge=None)]}, ["one: nics[0]: has neither of network and bridge"]),
-        ({"nics": [nic(network="n")]}, ["one: nics[0]: has both of network and bridge"]),
+        ({"nics": [nic(bridge=None)]}, ["one: nics[0]: must have a network or a bridge (got neither)"]),
+        ({"nics": [nic(network="n")]}, ["one: nics[0]: must have a network or a bridge (got both)"]),
         (
             {"nics": [nic(bridge="")]},
             ["one: nics[0].bridge: must be an interface name: letters, digits, dot, hyphen, underscore (got '')"],
@@ -281,17 +303,32 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
             {"nics": [nic(bridge="b" * 16)]},
             ["one: nics[0].bridge: must be at most 15 characters long, the limit of Linux (got 'bbbb"],
         ),
-        ({"nics": [nic(bridge=None, network="../x")]}, ["one: nics[0].network: is '../x'"]),
-        ({"nics": [nic(bridge=None, network="")]}, ["one: nics[0].network: is ''"]),
-        ({"nics": [nic(boot_order=0)]}, ["one: nics[0].boot_order: is 0; 1 to 32 are right"]),
-        ({"nics": [nic(boot_order=10**19)]}, ["one: nics[0].boot_order: is a huge number"]),
+        (
+            {"nics": [nic(bridge=None, network="../x")]},
+            ["one: nics[0].network: must be the name of a libvirt network, such as nometal-demo (got '../x')"],
+        ),
+        (
+            {"nics": [nic(bridge=None, network="")]},
+            ["one: nics[0].network: must be the name of a libvirt network, such as nometal-demo (got '')"],
+        ),
+        ({"nics": [nic(boot_order=0)]}, ["one: nics[0].boot_order: must be a whole number from 1 to 32 (got 0)"]),
+        (
+            {"nics": [nic(boot_order=10**19)]},
+            ["one: nics[0].boot_order: must be a whole number from 1 to 32 (got a huge number)"],
+        ),
         (
             {"nics": [nic(boot_order=1), nic(boot_order=1, mac="52:54:00:00:00:02")]},
-            ["one: nics: two have boot_order 1"],
+            ["one: nics: must each have another boot_order (got 1 2 times)"],
         ),
-        ({"nics": [nic(mac=f"52:54:00:00:00:{at:02x}") for at in range(33)]}, ["one: nics: are 33; 32 at most"]),
-        ({"boot_mac": "52:54:00:00:00:01"}, ["one: boot_mac: is '52:54:00:00:00:01'; the MAC of one of its nics"]),
-        ({"boot_mac": ""}, ["one: boot_mac: is ''"]),
+        (
+            {"nics": [nic(mac=f"52:54:00:00:00:{at:02x}") for at in range(33)]},
+            ["one: nics: must have 0 to 32 items (got 33)"],
+        ),
+        (
+            {"boot_mac": "52:54:00:00:00:01"},
+            ["one: boot_mac: must be the MAC of one of its nics (got '52:54:00:00:00:01')"],
+        ),
+        ({"boot_mac": ""}, ["one: boot_mac: must be six pairs of hex digits, such as 52:54:00:12:34:56 (got '')"]),
         (
             {"root_device_hints": {"serialnumber": "x"}},
             ["root_device_hints.serialnumber: unknown key; did you mean serialNumber?"],
@@ -300,39 +337,41 @@ def test_the_nodes_of_the_model_are_taken_as_they_are(golden: Path) -> None:
             {"root_device_hints": {"minSizeGigabytes": 0}},
             ["one: root_device_hints.minSizeGigabytes: must be a whole number from 1 to 65536 (got 0)"],
         ),
-        ({"bmc": {"adress": "x"}}, ["one: bmc.adress: is no known key; did you mean address?"]),
-        ({"bmc": {"zzz": 1}}, ["one: bmc.zzz: is no known key; known here: protocol, host, port, address"]),
+        ({"bmc": {"adress": "x"}}, ["one: bmc.adress: unknown key; did you mean address?"]),
+        ({"bmc": {"zzz": 1}}, ["one: bmc.zzz: unknown key; known keys: address, host, port, protocol"]),
         (
             {"bmc": {"address": "192.0.2.1", "port": 0, "host": ""}},
             [
-                "one: bmc.host: is ''",
-                "one: bmc.port: is 0; 1 to 65535",
-                "one: bmc.address: is '192.0.2.1', a text; a URL",
+                "one: bmc.host: must be one line of printable text (got '')",
+                "one: bmc.port: must be a whole number from 1 to 65535 (got 0)",
+                "one: bmc.address: must be a URL, such as ipmi://192.168.126.1:6230 (got '192.0.2.1')",
             ],
         ),
     ],
 )
 def test_what_is_wrong_on_any_host_is_named_in_a_line_each(others: dict[str, Any], complaints: list[str]) -> None:
-    found = [str(problem) for problem in problems_of(arguments(item(**others))["vms"], "p")]
+    found = mistakes(item(**others))
     assert len(found) == len(complaints), found
     assert all(complaint in text for complaint, text in zip(complaints, found)), found
 
 
 @pytest.mark.parametrize("pool", ["", "../p", ".p", "a\nb", "p" * 201])
 def test_a_wrong_pool_is_named(pool: str) -> None:
-    assert [str(problem)[:8] for problem in problems_of(arguments(item())["vms"], pool)] == ["pool: is"]
+    shown = repr(pool if len(pool) <= 60 else f"{pool[:60]}...")
+    assert mistakes(item(), pool=pool) == [
+        f"pool: must be the name of a storage pool, such as nometal-demo (got {shown})"
+    ]
 
 
 def test_what_may_be_there_once_names_all_that_have_it() -> None:
     same = {"uuid": UUID.upper(), "disks": [{"size_bytes": MIB, "name": "d"}], "nics": [nic(mac="52:54:00:00:00:0A")]}
-    items = arguments(item(**same), item(**same), item(**{**same, "nics": [nic(mac="52:54:00:00:00:0a")]}))["vms"]
-    items[2]["vm_name"] = "two"
-    assert [str(problem) for problem in problems_of(items, None)] == [
-        "pool: is missing; the storage pool that the disks are to lie in is right",
-        "one: vm_name: one is there 2 times; once is right",
-        f"one, two: uuid: {UUID} is there 3 times; once is right",
-        "one, two: nics: MAC 52:54:00:00:00:0a is there 3 times; once is right",
-        "one, two: disks: d is there 3 times; once is right",
+    two = item(**{**same, "vm_name": "two", "nics": [nic(mac="52:54:00:00:00:0a")]})
+    assert mistakes(item(**same), item(**same), two, pool=None) == [
+        "pool: missing; must be the storage pool for the disks, such as nometal-demo",
+        "one: vm_name: must be unique (got one 2 times)",
+        f"one, two: uuid: must be unique (got {UUID} 3 times)",
+        "one, two: nics: must be unique (got MAC 52:54:00:00:00:0a 3 times)",
+        "one, two: disks: must be unique (got d 3 times)",
     ]
 
 
@@ -360,7 +399,7 @@ def with_volumes(**others: Any) -> Host:
         (replace(HOST, networks={}), "one: nics: network net is missing"),
         (replace(HOST, networks={"net": False}), "one: nics: network net is not started: role nometal.ipi.lab_network"),
         (replace(HOST, bridges=frozenset()), "one: nics: bridge baremetal is missing"),
-        (replace(HOST, memory_mib=1000), "one: memory_mib: 1024 MiB are more than the host's 1000 MiB"),
+        (replace(HOST, memory_mib=1000), "one: memory_mib: 1024 MiB exceed the host's 1000 MiB"),
         (replace(HOST, pool=None), "pool: nometal-demo is missing"),
         (
             replace(HOST, pool=Pool("nometal-demo", "/x", lost=True)),
@@ -372,7 +411,7 @@ def with_volumes(**others: Any) -> Host:
         ),
         (
             replace(HOST, pool=Pool("nometal-demo", "", kind="logical")),
-            "pool: nometal-demo is of the type logical; dir",
+            "pool: nometal-demo must be of type dir, fs, netfs (got logical)",
         ),
         (replace(HOST, pool=Pool("p", "/p", free_bytes=GIB // 2)), "one: disks: 0.5 GiB are free in pool p (/p)"),
         (
@@ -381,14 +420,14 @@ def with_volumes(**others: Any) -> Host:
         ),
         (
             replace(HOST, capabilities={("q35", "qemu"): Capabilities(refusal="no")}),
-            "one: machine: q35 of type qemu cannot be had: no",
+            "one: machine: q35 of type qemu is not available: no",
         ),
         (
             replace(HOST, capabilities={("q35", "qemu"): replace(CAPABLE, buses=frozenset())}),
-            "one: disks: this libvirt has none on the bus scsi",
+            "one: disks: the bus scsi is not available with this libvirt",
         ),
-        (replace(HOST, domains=domain(mark=Mark("other"))), "one: vm_name: is not demo's but other's"),
-        (replace(HOST, domains=domain(mark=Mark())), "one: vm_name: is not demo's but somebody's"),
+        (replace(HOST, domains=domain(mark=Mark("other"))), "one: vm_name: is owned by other, not by demo"),
+        (replace(HOST, domains=domain(mark=Mark())), "one: vm_name: is owned by others, not by demo"),
         (replace(HOST, domains=domain(uuid="other")), f"one: uuid: is {UUID}, and the VM has other"),
         (replace(HOST, domains=domain("two")), f"one: uuid: {UUID} is VM two's"),
         (
@@ -431,9 +470,9 @@ def test_what_a_machine_of_this_host_cannot_have_is_named() -> None:
     wanted = Fleet({"one": replace(VM, tpm=True, cpu_mode="host-model", vcpus=17, disks=(), nics=())})
     poor = replace(HOST, capabilities={("q35", "qemu"): replace(CAPABLE, tpm=False)})
     assert told(poor, wanted) == [
-        "one: cpu_mode: host-model cannot be had with type qemu; maximum can",
+        "one: cpu_mode: host-model is not available with type qemu; available: maximum",
         "one: tpm: this host emulates none; install swtpm",
-        "one: vcpus: 17 are more than the 16 that machine q35 can have",
+        "one: vcpus: 17 exceed the 16 that machine q35 can have",
     ]
 
 
@@ -571,5 +610,5 @@ def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path)
     assert result["vms"][0]["uuid"] == UUID
     with pytest.raises(OperatorError, match="Nothing answers for qemu"):
         LabVms.run(params, check_mode=False)
-    with pytest.raises(OperatorError, match="one: vcpus: is missing"):
+    with pytest.raises(OperatorError, match="one: vcpus: missing"):
         LabVms.run(arguments(item(vcpus=None), libvirt_uri=nowhere), check_mode=True)

@@ -147,7 +147,7 @@ def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("key", "value", "complaint"),
-    [("path", "images/pool", "path: images/pool is not absolute"), ("uuid", "demo", "uuid: demo is no UUID")],
+    [("path", "images/pool", "path: must be an absolute path"), ("uuid", "demo", "uuid: must be a UUID")],
 )
 def test_bad_arguments_are_named(key: str, value: str, complaint: str) -> None:
     params = {"name": POOL.name, "uuid": POOL.uuid, "path": POOL.path, key: value}

@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import network_hook
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import veth_entries as hook_entry
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import entry_text, plugged_by
@@ -17,7 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel, port
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import site as site_of_host
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_nonsense
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import Declared
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.site import Site
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.state import Bridge, End, VethPair, plan
 
@@ -126,40 +127,55 @@ WIRING = Wiring(
 )
 
 
+GIVEN: dict[str, Any] = {
+    "name": "nmn-demo",
+    "a": {"name": "nmn-demo", "bridge": "nm-demo"},
+    "b": {"name": "nmb-demo", "bridge": "baremetal"},
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"name": "../x"}, "name: '../x' is no name for a pair"),
-        ({"mtu": 67}, "mtu: 67 is not between 68 and 65535"),
-        ({"mtu": 65536}, "mtu: 65536 is not between"),
+        ({"name": "../x"}, r"name: must be 1 to 64 letters, .* \(got '../x'\)"),
+        ({"mtu": 67}, r"mtu: must be a whole number from 68 to 65535 \(got 67\)"),
+        ({"mtu": 65536}, r"mtu: must be a whole number from 68 to 65535 \(got 65536\)"),
         (
-            {"a": Plug("a", "nmn-demonstrator")},
+            {"a": {"name": "nmn-demonstrator"}},
             r"a.name: must be at most 15 characters long, the limit of Linux \(got 'nmn-demonstrator'\)",
         ),
         (
-            {"b": Plug("b", "x", "abcdefghijklmnop")},
+            {"b": {"name": "x", "bridge": "abcdefghijklmnop"}},
             r"b.bridge: must be at most 15 .* \(got 'abcdefghijklmnop'\)",
         ),
-        ({"a": Plug("a", "-x")}, r"a.name: must be an interface name: .* \(got '-x'\)"),
-        ({"a": Plug("a", "x y")}, r"a.name: must be an interface name: .* \(got 'x y'\)"),
-        ({"a": Plug("a", "")}, r"a.name: must be an interface name: .* \(got ''\)"),
+        ({"a": {"name": "-x"}}, r"a.name: must be an interface name: .* \(got '-x'\)"),
+        ({"a": {"name": "x y"}}, r"a.name: must be an interface name: .* \(got 'x y'\)"),
+        ({"a": {"name": ""}}, r"a.name: must be an interface name: .* \(got ''\)"),
         (
-            {"b": Plug("b", "x", "all")},
+            {"b": {"name": "x", "bridge": "all"}},
             r"b.bridge: must be another name than lo, all, .* reserves \(got 'all'\)",
         ),
-        ({"a": Plug("a", "lo")}, r"a.name: must be another name than lo, .* \(got 'lo'\)"),
+        ({"a": {"name": "lo"}}, r"a.name: must be another name than lo, .* \(got 'lo'\)"),
         (
-            {"b": Plug("b", "x", "nm-demo")},
-            "b.bridge: nm-demo is the same as a.bridge: that would be a loop. Choose another bridge for one of them.$",
+            {"b": {"name": "x", "bridge": "nm-demo"}},
+            r"b.bridge: must be another name than a.bridge, or the pair would be a loop \(got 'nm-demo'\)$",
         ),
-        ({"b": Plug("b", "nmn-demo", "x")}, "b.name: nmn-demo is the same as a.name"),
-        ({"b": Plug("b", "x", "nmn-demo")}, "b.bridge: nmn-demo is the same as a.name"),
+        ({"b": {"name": "nmn-demo", "bridge": "x"}}, r"b.name: must be another name than a.name \(got 'nmn-demo'\)"),
+        ({"b": {"name": "x", "bridge": "nmn-demo"}}, r"b.bridge: must be another name than a.name \(got 'nmn-demo'\)"),
+        ({"owner": "../demo"}, r"owner: must be lower case letters, .* \(got '../demo'\)"),
     ],
 )
 def test_nonsense_is_refused_and_named(changed: dict[str, Any], complaint: str) -> None:
-    refuse_nonsense(WIRING)
+    assert from_dict(Declared, GIVEN).wiring == WIRING
     with pytest.raises(OperatorError, match=f"^{complaint}"):
-        refuse_nonsense(replace(WIRING, **changed))
+        from_dict(Declared, {**GIVEN, **changed})
+
+
+def test_all_that_is_wrong_by_itself_is_refused_at_once() -> None:
+    wrong = {"name": "", "a": {"name": "lo"}, "b": {"name": "x", "bridge": "y z"}, "mtu": 0}
+    with pytest.raises(OperatorError) as refused:
+        from_dict(Declared, wrong)
+    assert [line.split(":")[0] for line in str(refused.value).splitlines()] == ["name", "a.name", "b.bridge", "mtu"]
 
 
 def host(*links: Link) -> dict[str, Link]:
@@ -178,9 +194,9 @@ OTHERS_ENTRY = {"nmn-other": {"nmn-other": "nm-other", "nmb-other": "othermetal"
 @pytest.mark.parametrize(
     ("links", "complaint"),
     [
-        (host(Link("nmn-demo", "dummy")), "a.name: nmn-demo exists and is no veth but dummy"),
-        (host(Link("nmb-demo")), "b.name: nmb-demo exists and is no veth but a device of another kind"),
-        (host(Link("baremetal", "vxlan")), "b.bridge: baremetal exists and is no bridge but vxlan"),
+        (host(Link("nmn-demo", "dummy")), "a.name: nmn-demo exists and is not a veth but dummy"),
+        (host(Link("nmb-demo")), "b.name: nmb-demo exists and is not a veth but a device of another kind"),
+        (host(Link("baremetal", "vxlan")), "b.bridge: baremetal exists and is not a bridge but vxlan"),
         ({}, "a.bridge: there is no bridge nm-demo, and it is not this module's to make"),
         (host(OURS, *cable("x", "y", "baremetal", "nm-demo")), "a.bridge and b.bridge: .* are already joined by y-x,"),
         (
@@ -431,5 +447,5 @@ def test_without_pyroute2_the_files_of_a_pair_go_all_the_same(monkeypatch: pytes
     params = {"name": None, "owner": "demo", "state": "absent"}
     assert port.run(params, check_mode=False)["steps"] == [f"remove {tmp_path}/nmn-demo.veth"]
     assert not tmp_path.exists()
-    with pytest.raises(OperatorError, match="is not the name of a lab"):
+    with pytest.raises(OperatorError, match=r"owner: must be lower case letters, .* \(got '../demo'\)"):
         port.run({**params, "owner": "../demo"}, check_mode=False)

@@ -45,9 +45,9 @@ def refusal(home: Path | str, lab: str = "demo") -> str:
 
 @pytest.mark.parametrize("lab", ["", ".", "../demo", "demo/../demo", "Demo"])
 def test_what_is_no_name_of_a_lab_is_refused(home: Path, lab: str) -> None:
-    assert refusal(home, lab).startswith("lab must be lower case letters")
+    assert refusal(home, lab).startswith("lab: must be lower case letters")
     assert refusal(home, lab).endswith(f"(got '{lab}').")
-    assert refusal("bmc") == "home is 'bmc'; an absolute path is right."
+    assert refusal("bmc") == "home: must be an absolute path (got 'bmc')."
 
 
 def test_a_lab_without_bmcs_is_told(home: Path) -> None:

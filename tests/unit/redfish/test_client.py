@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def asked(port: int) -> client.Answer:
     [
         (200, b"{}", "", ""),
         (401, b"{}", "login-refused", "401: {}"),
-        (429, b"slow down", "login-refused", "429, and what it says is no JSON"),
+        (429, b"slow down", "login-refused", "429, and what it says is not JSON"),
         (503, b"{}", "", "503: {}"),
     ],
 )

@@ -18,7 +18,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.arguments import 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.certificates import Certificate
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Hashes, Login
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import Emulator, desired, plan
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.unit import unit_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -55,7 +56,10 @@ def lab(**changed: Any) -> Lab:
 
 
 def mistakes(**changed: Any) -> list[str]:
-    return lab_from({**PARAMS, **changed})[1]
+    try:
+        return lab_from({**PARAMS, **changed})[1]
+    except OperatorError as error:
+        return str(error).splitlines()
 
 
 def media(**changed: Any) -> dict[str, Any]:
@@ -69,39 +73,102 @@ def steps(current: Emulator | None, wanted: Emulator | None) -> list[str]:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"lab": "Demo"}, "lab must be lower case letters, digits and inner hyphens, without a dot (got 'Demo')"),
-        ({"listen": [{"address": "::", "port": 8000}]}, "the whole world would be served"),
-        ({"listen": [{"address": "fe80::1", "port": 8000}]}, "listen[0].address is fe80::1, which each link may have"),
-        ({"listen": [{"address": "gateway", "port": 8000}]}, "listen[0].address is 'gateway'; an IP address"),
-        ({"listen": [{"address": "192.168.126.1"}]}, "listen[0].port is missing; 1024 to 65535 are right"),
-        ({"listen": [{"address": "192.168.126.1", "port": 443}]}, "listen[0].port is 443; 1024 to 65535 are right"),
-        ({"listen": [{"address": "192.168.126.1", "port": True}]}, "listen[0].port is True; 1024"),
-        ({"listen": [{**PARAMS["listen"][0], "protocol": "udp"}]}, "listen[0].protocol is 'udp'; Redfish is by tcp"),
-        ({"listen": []}, "listen is empty, and demo-worker-0 would be commanded by Redfish"),
-        ({"nodes": [], "listen": []}, "Neither nodes nor listen say what to serve."),
+        ({"lab": "Demo"}, "lab: must be lower case letters, digits and inner hyphens, without a dot (got 'Demo')"),
+        (
+            {"listen": [{"address": "::", "port": 8000}]},
+            "listen[0].address: must be one address of the lab, or the whole world would be served (got '::')",
+        ),
+        (
+            {"listen": [{"address": "fe80::1", "port": 8000}]},
+            "listen[0].address: must be an address of the lab, not one that each link may have (got 'fe80::1')",
+        ),
+        (
+            {"listen": [{"address": "gateway", "port": 8000}]},
+            "listen[0].address: must be an IP address of the lab's host (got 'gateway')",
+        ),
+        ({"listen": [{"address": "192.168.126.1"}]}, "listen[0].port: missing; must be a port, such as 1024"),
+        (
+            {"listen": [{"address": "192.168.126.1", "port": 443}]},
+            "listen[0].port: must be a whole number from 1024 to 65535 (got 443)",
+        ),
+        (
+            {"listen": [{"address": "192.168.126.1", "port": True}]},
+            "listen[0].port: must be a whole number from 1024 to 65535 (got true)",
+        ),
+        (
+            {"listen": [{**PARAMS["listen"][0], "protocol": "udp"}]},
+            "listen[0].protocol: must be one of tcp (got 'udp')",
+        ),
+        (
+            {"listen": []},
+            "listen: must have an address and a port, since the BMC of demo-worker-0 is by Redfish (got none)",
+        ),
+        ({"nodes": [], "listen": []}, "nodes: must name what to serve, or listen where (got neither)"),
         (
             {"nodes": [{**NODE, "uuid": "7"}]},
-            "nodes[0].uuid must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got '7')",
+            "nodes[0].uuid: must be a UUID, such as 8c0e3b1a-5f3c-4c8e-9d55-0d6a3f0a7b11 (got '7')",
         ),
-        ({"nodes": [{**NODE, "vm_name": "operator"}]}, "nodes[0].vm_name is 'operator'"),
-        ({"nodes": [NODE, {**NODE, "uuid": OTHER_UUID}]}, "vm_name demo-worker-0 is there twice."),
-        ({"nodes": [NODE, {**NODE, "vm_name": "other"}]}, f"UUID {UUID} is there twice."),
-        ({"nodes": [{**NODE, "bmc": "redfish"}]}, "nodes[0].bmc is 'redfish'; a mapping with protocol"),
-        ({"nodes": [{**NODE, "bmc": {"protocol": "telnet"}}]}, "nodes[0].bmc.protocol is 'telnet'; redfish-virtual"),
-        ({"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi", "port": 6230}}]}, "nodes[0].bmc.host is missing; an IP"),
-        ({"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi", "host": "172.22.0.1"}}]}, "nodes[0].bmc.port is missing"),
-        ({"nodes": [IPMI_NODE], "ipmi_addresses": ["::"]}, "ipmi_addresses[0] is ::, where the whole world"),
-        (media(max_bytes=-1), "media.max_bytes is -1; 1048576 (1 MiB) to"),
-        (media(max_bytes=2**50), f"media.max_bytes is {2**50}; 1048576 (1 MiB) to"),
-        (media(timeout=0), "media.timeout is 0; 1 to 86400 seconds"),
-        (media(ca_file="/root/ca.pem"), "media.ca_file is /root/ca.pem, and the service does not see what is in /root"),
-        ({"user": "root"}, "user is 'root'; a system user without privileges"),
-        ({"user": "a b"}, "user is 'a b'; a system user without privileges"),
-        ({"home": "bmc"}, "home is 'bmc'; an absolute path"),
-        ({"home": "/srv/../etc"}, "home is '/srv/../etc'; an absolute path"),
-        ({"home": "/srv/my labs"}, "home is '/srv/my labs'; an absolute path of letters"),
-        ({"home": "/run/bmc"}, "home is /run/bmc, and the service does not see what is in /run;"),
-        ({"software": "bmc"}, "software is 'bmc'; an absolute path"),
+        (
+            {"nodes": [{**NODE, "vm_name": "operator"}]},
+            "nodes[0].vm_name: must be the name of a VM, and not operator, which is an account for people (got 'operat",
+        ),
+        (
+            {"nodes": [NODE, {**NODE, "uuid": OTHER_UUID}]},
+            "nodes[].vm_name: must be unique (got demo-worker-0 2 times)",
+        ),
+        ({"nodes": [NODE, {**NODE, "vm_name": "other"}]}, f"nodes[].uuid: must be unique (got {UUID} 2 times)"),
+        (
+            {"nodes": [{**NODE, "bmc": "redfish"}]},
+            "nodes[0].bmc: must be a mapping with keys such as protocol, address (got 'redfish')",
+        ),
+        (
+            {"nodes": [{**NODE, "bmc": {"protocol": "telnet"}}]},
+            "nodes[0].bmc.protocol: must be one of redfish-virtualmedia, redfish, ipmi (got 'telnet')",
+        ),
+        (
+            {"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi", "port": 6230}}]},
+            "nodes[0].bmc.host: missing; must be an IP address",
+        ),
+        (
+            {"nodes": [{**IPMI_NODE, "bmc": {"protocol": "ipmi", "host": "172.22.0.1"}}]},
+            "nodes[0].bmc.port: missing; must be a port",
+        ),
+        (
+            {"nodes": [IPMI_NODE], "ipmi_addresses": ["::"]},
+            "ipmi_addresses[0]: must be one address of the lab, or the whole world would be served (got '::')",
+        ),
+        (media(max_bytes=-1), "media.max_bytes: must be a whole number from 1048576 to 17592186044416 (got -1)"),
+        (
+            media(max_bytes=2**50),
+            f"media.max_bytes: must be a whole number from 1048576 to 17592186044416 (got {2**50})",
+        ),
+        (media(timeout=0), "media.timeout: must be a whole number from 1 to 86400 (got 0)"),
+        (
+            media(ca_file="/root/ca.pem"),
+            "media.ca_file: must be outside /root, which the service does not see: in /var, /srv or /etc (got '/root/",
+        ),
+        ({"user": "root"}, "user: must be a system user without privileges, such as nometal-bmc (got 'root')"),
+        ({"user": "a b"}, "user: must be a system user without privileges, such as nometal-bmc (got 'a b')"),
+        (
+            {"home": "bmc"},
+            "home: must be an absolute path of letters, digits, dots, hyphens and underscores (got 'bmc')",
+        ),
+        (
+            {"home": "/srv/../etc"},
+            "home: must be an absolute path of letters, digits, dots, hyphens and underscores (got '/srv/../etc')",
+        ),
+        (
+            {"home": "/srv/my labs"},
+            "home: must be an absolute path of letters, digits, dots, hyphens and underscores (got '/srv/my labs')",
+        ),
+        (
+            {"home": "/run/bmc"},
+            "home: must be outside /run, which the service does not see: in /var, /srv or /etc (got '/run/bmc')",
+        ),
+        (
+            {"software": "bmc"},
+            "software: must be an absolute path of letters, digits, dots, hyphens and underscores (got 'bmc')",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(changed: Mapping[str, Any], said: str) -> None:
@@ -110,10 +177,10 @@ def test_bad_arguments_are_refused(changed: Mapping[str, Any], said: str) -> Non
 
 def test_all_mistakes_are_told_at_once_and_each_once() -> None:
     told = mistakes(lab="Demo", listen=[], names=["not a name"], nodes=[{"bmc": {"protocol": "telnet"}}], user="root")
-    assert [text.split(" ")[0] for text in told] == [
+    assert [text.split(":")[0] for text in told] == [
         "lab",
         "names[0]",
-        *("nodes[0].bmc.protocol", "nodes[0].uuid", "nodes[0].vm_name"),
+        *("nodes[0].uuid", "nodes[0].vm_name", "nodes[0].bmc.protocol"),
         "user",
     ]
 
@@ -131,6 +198,8 @@ def test_clients_are_told_an_address_also_where_none_is_given() -> None:
 
 def test_to_remove_a_lab_its_name_is_enough() -> None:
     assert lab(listen=[], nodes=[], state="absent").name == "demo"
+    assert lab(user="root", **media(timeout=0), state="absent").name == "demo"
+    assert mistakes(home="bmc", user="root", state="absent") == mistakes(home="bmc")
 
 
 def test_ipmi_nodes_have_a_place_and_a_short_username_and_no_account() -> None:
@@ -245,7 +314,7 @@ def test_passwords_and_their_hashes_stay() -> None:
     ("text", "said"),
     [
         ("{", ["Repair it, or remove it"]),
-        ("[]", ["is no JSON object of accounts"]),
+        ("[]", ["must hold a JSON object of accounts"]),
         ('{"operator": {"password": "one"}}', ["credentials.json: entry operator has no username that is text: right"]),
         (
             '{"operator": {"username": "operator", "password": 5}, "two": "secret"}',

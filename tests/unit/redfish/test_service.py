@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, supervised, supervisor
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Endpoint, Lab, Media
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Media
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.unit import guarded, unit_text
 

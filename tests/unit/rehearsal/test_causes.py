@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from unit.rehearsal.stories import lab_evidence, lab_of
+from unit.rehearsal.samples import lab_evidence, lab_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door

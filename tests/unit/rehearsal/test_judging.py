@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any, Callable
 
 import pytest
-from unit.rehearsal.stories import good, lab_evidence, lab_of
+from unit.rehearsal.samples import good, lab_evidence, lab_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
     FAILED,
     SKIPPED,
     Check,
-    Story,
+    Observations,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.rehearsal import judged
 
@@ -33,8 +33,8 @@ LABS: dict[str, dict[str, Any]] = {
 }
 
 
-def failed(lab: Lab, story: Story) -> list[Check]:
-    return [check for check in judged(lab, story) if check.state == FAILED]
+def failed(lab: Lab, observed: Observations) -> list[Check]:
+    return [check for check in judged(lab, observed) if check.state == FAILED]
 
 
 @pytest.mark.parametrize("spec", LABS.values(), ids=LABS)
@@ -45,35 +45,35 @@ def test_what_is_as_the_lab_says_is_well(spec: dict[str, Any]) -> None:
     assert len(checks) > 4 * 14
 
 
-def spoil_bootstrap(topic: str, value: Any) -> Callable[[Story], None]:
-    return lambda story: story.seen.update({topic: value})
+def spoil_bootstrap(topic: str, value: Any) -> Callable[[Observations], None]:
+    return lambda observed: observed.seen.update({topic: value})
 
 
-def spoil_node(place: str, key: str, value: Any) -> Callable[[Story], None]:
-    return lambda story: story.reports["worker-0"][place].update({key: value})
+def spoil_node(place: str, key: str, value: Any) -> Callable[[Observations], None]:
+    return lambda observed: observed.reports["worker-0"][place].update({key: value})
 
 
-def spoil_step(step: str, said: str, failure: str = "") -> Callable[[Story], None]:
+def spoil_step(step: str, said: str, failure: str = "") -> Callable[[Observations], None]:
     event = {"step": step, "ok": False, "said": said, "failure": failure}
-    return lambda story: story.steps["worker-0"].update({step: event})
+    return lambda observed: observed.steps["worker-0"].update({step: event})
 
 
-def lose(place: str) -> Callable[[Story], None]:
-    return lambda story: story.reports["worker-0"].__delitem__(place)
+def lose(place: str) -> Callable[[Observations], None]:
+    return lambda observed: observed.reports["worker-0"].__delitem__(place)
 
 
-def all_of(*spoils: Callable[[Story], None]) -> Callable[[Story], None]:
-    def spoil(story: Story) -> None:
+def all_of(*spoils: Callable[[Observations], None]) -> Callable[[Observations], None]:
+    def spoil(observed: Observations) -> None:
         for each in spoils:
-            each(story)
+            each(observed)
 
     return spoil
 
 
 GATEWAY = "192.168.126.1"
-SPOILT: dict[str, tuple[Callable[[Story], None], str, str, str]] = {
+SPOILT: dict[str, tuple[Callable[[Observations], None], str, str, str]] = {
     # what is spoilt, who fails, at which check, what is told
-    "bootstrap silent": (lambda story: story.seen.clear(), "bootstrap", "boots", "has not come up"),
+    "bootstrap silent": (lambda observed: observed.seen.clear(), "bootstrap", "boots", "has not come up"),
     "no address": (spoil_bootstrap("addresses", []), "bootstrap", "address", "none"),
     "address of the wrong pool": (
         spoil_bootstrap("addresses", ["192.168.126.225"]),
@@ -168,18 +168,18 @@ SPOILT: dict[str, tuple[Callable[[Story], None], str, str, str]] = {
         "boots from its disk",
         "its medium again",
     ),
-    "never ends": (lambda story: setattr(story, "finished", False), "bootstrap", "comes to its end", "silent"),
+    "never ends": (lambda observed: setattr(observed, "finished", False), "bootstrap", "comes to its end", "silent"),
 }
 
 
 @pytest.mark.parametrize(("spoil", "who", "check", "told"), SPOILT.values(), ids=SPOILT)
 def test_what_is_wrong_is_named_with_what_to_do(
-    spoil: Callable[[Story], None], who: str, check: str, told: str
+    spoil: Callable[[Observations], None], who: str, check: str, told: str
 ) -> None:
     lab = lab_of()
-    story = good(lab)
-    spoil(story)
-    wrong = causes.explained(lab, lab_evidence(lab), failed(lab, story))
+    observed = good(lab)
+    spoil(observed)
+    wrong = causes.explained(lab, lab_evidence(lab), failed(lab, observed))
     found = {(each.who, each.check): each for each in wrong}
     assert told in found[who, check].seen
     assert json.loads(json.dumps(found[who, check].to_dict()))["facts"] == found[who, check].facts
@@ -213,82 +213,82 @@ def test_what_is_wrong_is_named_with_what_to_do(
 def test_facts(name: str, facts: dict[str, Any]) -> None:
     spoil, who, check, _told = SPOILT[name]
     lab = lab_of()
-    story = good(lab)
-    spoil(story)
-    assert by_name(lab, story)[who, check].facts == facts
+    observed = good(lab)
+    spoil(observed)
+    assert by_name(lab, observed)[who, check].facts == facts
 
 
 def test_a_name_server_that_does_not_answer_is_told_from_one_that_does_not_know() -> None:
     lab = lab_of()
-    story = good(lab)
+    observed = good(lab)
     name = "api.rehearsal.lab.example.test"
-    spoil_bootstrap("names", [[name, GATEWAY, [], "no answer"]])(story)
-    assert by_name(lab, story)["bootstrap", "names"].facts == {"names": [name], "unanswered": True}
+    spoil_bootstrap("names", [[name, GATEWAY, [], "no answer"]])(observed)
+    assert by_name(lab, observed)["bootstrap", "names"].facts == {"names": [name], "unanswered": True}
 
 
 def test_a_wrong_mac_is_named_as_such() -> None:
     lab = lab_of()
-    story = good(lab)
-    story.reports["worker-0"]["medium"]["cards"][0]["mac"] = "52:54:00:00:00:66"
-    [wrong] = [check for check in failed(lab, story) if check.check == "MAC address"]
-    assert (wrong.expected, wrong.seen) == (lab.node("worker-0")["boot_mac"], "52:54:00:00:00:66")
+    observed = good(lab)
+    observed.reports["worker-0"]["medium"]["cards"][0]["mac"] = "52:54:00:00:00:66"
+    [wrong] = [check for check in failed(lab, observed) if check.check == "MAC address"]
+    assert (wrong.expected, wrong.seen) == (lab.node("worker-0").boot_mac, "52:54:00:00:00:66")
 
 
-def by_name(lab: Lab, story: Story) -> dict[tuple[str, str], Check]:
-    return {(check.who, check.check): check for check in judged(lab, story)}
+def by_name(lab: Lab, observed: Observations) -> dict[tuple[str, str], Check]:
+    return {(check.who, check.check): check for check in judged(lab, observed)}
 
 
 def test_what_cannot_come_to_anything_is_told_as_not_tried_and_is_no_failure_of_its_own() -> None:
-    lab, story = lab_of(), Story()
-    story.stop("Link nmb-rehearsal is down")
-    checks = judged(lab, story)
+    lab, observed = lab_of(), Observations()
+    observed.stop("Link nmb-rehearsal is down")
+    checks = judged(lab, observed)
     assert {check.state for check in checks} == {SKIPPED}
     assert {check.seen for check in checks} == {"not tried: Link nmb-rehearsal is down"}
-    assert {check.who for check in checks} == {"bootstrap", *(node["name"] for node in lab.nodes)}
+    assert {check.who for check in checks} == {"bootstrap", *(node.name for node in lab.nodes)}
 
 
 def test_after_a_step_that_failed_the_rest_is_told_as_not_tried() -> None:
     lab = lab_of()
-    story = good(lab)
-    story.steps["worker-0"] = {"bmc": {"step": "bmc", "ok": False, "said": "timed out"}}
-    story.reports["worker-0"] = {}
-    found = by_name(lab, story)
+    observed = good(lab)
+    observed.steps["worker-0"] = {"bmc": {"step": "bmc", "ok": False, "said": "timed out"}}
+    observed.reports["worker-0"] = {}
+    found = by_name(lab, observed)
     assert found["worker-0", "BMC answers"].state == FAILED
     for check in ("boots from its medium", "boots from its disk"):
         assert found["worker-0", check].seen == "not tried: what comes before it has failed"
 
 
 def test_without_an_address_nothing_is_said_of_routes() -> None:
-    lab, story = lab_of(), Story()
-    story.seen.update({"network": [{"servers4": [], "servers6": []}], "addresses": [], "routes": []})
-    story.stop("the bootstrap VM has no address")
-    assert {check.check for check in failed(lab, story)} == {"address", "DHCP servers"}
+    lab, observed = lab_of(), Observations()
+    observed.seen.update({"network": [{"servers4": [], "servers6": []}], "addresses": [], "routes": []})
+    observed.stop("the bootstrap VM has no address")
+    assert {check.check for check in failed(lab, observed)} == {"address", "DHCP servers"}
 
 
 def test_a_bootstrap_vm_that_libvirt_does_not_start_is_told_in_libvirts_words() -> None:
-    story = Story(host={"boots": "Cannot get interface MTU on 'baremetal'"})
-    story.stop("the bootstrap VM cannot be started")
-    [wrong] = failed(lab_of(), story)
+    observed = Observations(host={"boots": "Cannot get interface MTU on 'baremetal'"})
+    observed.stop("the bootstrap VM cannot be started")
+    [wrong] = failed(lab_of(), observed)
     assert (wrong.check, wrong.seen) == ("boots", "Cannot get interface MTU on 'baremetal'")
 
 
 def test_what_broke_the_bootstrap_vms_play_is_told() -> None:
     lab = lab_of()
-    story = good(lab)
-    story.finished = False
-    story.add({"event": "broke", "who": "bootstrap", "said": "OSError('No such device')"})
-    assert by_name(lab, story)["bootstrap", "comes to its end"].seen == "OSError('No such device')"
+    observed = good(lab)
+    observed.finished = False
+    observed.add({"event": "broke", "who": "bootstrap", "said": "OSError('No such device')"})
+    assert by_name(lab, observed)["bootstrap", "comes to its end"].seen == "OSError('No such device')"
 
 
 def test_an_address_of_another_server_is_told_with_the_server() -> None:
     lab = lab_of()
-    story = good(lab)
-    story.seen["network"][0]["dhcp4"] = {"server": "192.168.126.66"}
-    story.seen["addresses"] = ["192.168.126.200"]
-    story.reports["worker-0"]["medium"]["cards"][0].update(
+    observed = good(lab)
+    observed.seen["network"][0]["dhcp4"] = {"server": "192.168.126.66"}
+    observed.seen["addresses"] = ["192.168.126.200"]
+    observed.reports["worker-0"]["medium"]["cards"][0].update(
         {"dhcp4": {"server": "192.168.126.66"}, "addresses": ["192.168.126.201"]}
     )
-    found = by_name(lab, story)
+    found = by_name(lab, observed)
     assert found["bootstrap", "address"].seen == "192.168.126.200 from DHCP server 192.168.126.66"
     assert found["worker-0", "address"].seen == "192.168.126.201 from DHCP server 192.168.126.66"
     assert found["worker-0", "address"].facts == {"addresses": ["192.168.126.201"], "servers": ["192.168.126.66"]}
@@ -296,42 +296,42 @@ def test_an_address_of_another_server_is_told_with_the_server() -> None:
 
 def test_a_server_that_was_heard_later_counts() -> None:
     lab = lab_of()
-    story = good(lab)
-    story.seen["servers"] = [GATEWAY, "192.168.126.66"]
-    assert by_name(lab, story)["bootstrap", "DHCP servers"].seen == f"answers of {GATEWAY}, 192.168.126.66"
+    observed = good(lab)
+    observed.seen["servers"] = [GATEWAY, "192.168.126.66"]
+    assert by_name(lab, observed)["bootstrap", "DHCP servers"].seen == f"answers of {GATEWAY}, 192.168.126.66"
 
 
 def test_a_node_that_never_came_up_is_missed_by_nobody_else() -> None:
     lab = lab_of()
-    story = good(lab)
-    del story.reports["worker-0"]["medium"]
-    [address] = lab.node("worker-0")["ips"]
-    story.reports["control-plane-0"]["seen"]["seen"]["peers"][address] = "no answer"
-    assert ("control-plane-0", "other nodes") not in {(check.who, check.check) for check in failed(lab, story)}
+    observed = good(lab)
+    del observed.reports["worker-0"]["medium"]
+    [address] = lab.node("worker-0").ips
+    observed.reports["control-plane-0"]["seen"]["seen"]["peers"][address] = "no answer"
+    assert ("control-plane-0", "other nodes") not in {(check.who, check.check) for check in failed(lab, observed)}
 
 
 def test_with_another_mac_the_address_is_not_told_as_wrong_too() -> None:
     lab = lab_of()
-    story = good(lab)
+    observed = good(lab)
     for place in ("medium", "disk"):
-        story.reports["worker-0"][place]["cards"] = [{"mac": "52:54:00:00:00:66", "addresses": [], "dhcp6": None}]
-    assert [check.check for check in failed(lab, story)] == ["MAC address"]
+        observed.reports["worker-0"][place]["cards"] = [{"mac": "52:54:00:00:00:66", "addresses": [], "dhcp6": None}]
+    assert [check.check for check in failed(lab, observed)] == ["MAC address"]
 
 
 def test_an_isolated_lab_that_gets_out_is_none() -> None:
     lab = lab_of(machine_network={"cidr": "192.168.126.0/24", "forward": "isolated"})
-    story = good(lab)
-    story.seen["outside"] = [["ping", "198.51.100.1", True]]
-    [wrong] = failed(lab, story)
+    observed = good(lab)
+    observed.seen["outside"] = [["ping", "198.51.100.1", True]]
+    [wrong] = failed(lab, observed)
     assert (wrong.check, wrong.seen) == ("way out", "answers of 198.51.100.1 (ping)")
 
 
 def test_nodes_that_never_came_up_are_not_counted_among_those_that_answer() -> None:
     lab = lab_of()
-    story = good(lab)
-    spoil_step("booted from medium", "nothing heard")(story)
-    story.reports["worker-0"] = {}
+    observed = good(lab)
+    spoil_step("booted from medium", "nothing heard")(observed)
+    observed.reports["worker-0"] = {}
     for name in ("control-plane-0", "control-plane-1", "control-plane-2"):
-        story.reports[name]["seen"]["seen"]["peers"]["192.168.126.30"] = "no answer"
-    others = [check for check in judged(lab, story) if check.check == "other nodes"]
+        observed.reports[name]["seen"]["seen"]["peers"]["192.168.126.30"] = "no answer"
+    others = [check for check in judged(lab, observed) if check.check == "other nodes"]
     assert {check.expected for check in others} == {"3 addresses answer; 1 of nodes that are not up were left out"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unit.rehearsal.stories import lab_of, script_of
+from unit.rehearsal.samples import lab_of, script_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.line import stages_of
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Surroundings, is_our_medium

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import pytest
-from unit.rehearsal.stories import lab_of, script_of
+from unit.rehearsal.samples import lab_of, script_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import Reports
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import causes, evidence, judge_bootstrap
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import FAILED, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
+    FAILED,
+    Check,
+    Observations,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import consoles
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import rehearsal, waiting
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.consoles import Consoles, Guest
@@ -130,8 +134,8 @@ def test_patience_counts_for_all_that_guests_wait_for() -> None:
 
 
 def test_why_the_bootstrap_vm_was_given_up_is_said() -> None:
-    story = Story(host={"lost": {"bootstrap": "it has done nothing for 90 s"}})
-    [check] = judge_bootstrap.judge(lab_of(), story)
+    observed = Observations(host={"lost": {"bootstrap": "it has done nothing for 90 s"}})
+    [check] = judge_bootstrap.judge(lab_of(), observed)
     assert check.seen == "it has not come up: it has done nothing for 90 s"
     assert check.facts == {"silent": True}
 
@@ -159,17 +163,17 @@ def test_last_words_are_the_consoles_last_line_and_the_load(tmp_path: Path, monk
     monkeypatch.setattr(consoles, "CONSOLES", tmp_path)
     lab = lab_of()
     node = lab.nodes[0]
-    console = tmp_path / f"{node['vm_name']}-console.log"
+    console = tmp_path / f"{node.vm_name}-console.log"
     console.write_text("of an earlier rehearsal\n", encoding="utf-8")
     of_lab = Consoles(lab)
     of_lab.begin()
-    assert of_lab.last_words(node["name"]).startswith("its console is empty; the host's load is ")
+    assert of_lab.last_words(node.name).startswith("its console is empty; the host's load is ")
     with console.open("a", encoding="utf-8") as file:
         file.write("BdsDxe: loading\r\n\x1b[2JLoading kernel ...\n\n")
-    said = of_lab.last_words(node["name"])
+    said = of_lab.last_words(node.name)
     assert said.startswith("its console ends with `Loading kernel ...`; the host's load is ")
     assert said.endswith(" CPUs")
-    assert list(of_lab.of({node["name"], "bootstrap"})) == [node["name"]]
+    assert list(of_lab.of({node.name, "bootstrap"})) == [node.name]
 
 
 def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,20 +185,20 @@ def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monk
     node = lab.nodes[0]
     for directory in (tmp_path / "consoles", tmp_path / "labs" / lab.name):
         directory.mkdir(parents=True)
-    (tmp_path / "consoles" / f"{node['vm_name']}-console.log").write_text("Loading kernel ...\n", encoding="utf-8")
+    (tmp_path / "consoles" / f"{node.vm_name}-console.log").write_text("Loading kernel ...\n", encoding="utf-8")
     seen = rehearsal.Seen(lab, None, Mock(consoles=Consoles(lab)))
     seen.picture = {"host": "here"}
     failed = Check(
         "boots from its medium",
-        node["name"],
+        node.name,
         FAILED,
         "it boots",
         "nothing heard in 240 s",
         "Look at it.",
         {"silent": True},
     )
-    other = Check("BMC answers", node["name"], FAILED, "yes", "timed out")
-    said, same = seen.explain(Story(), [failed, other])
+    other = Check("BMC answers", node.name, FAILED, "yes", "timed out")
+    said, same = seen.explain(Observations(), [failed, other])
     assert said.seen.startswith(
         "nothing heard in 240 s; its console ends with `Loading kernel ...`; the host's load is "
     )
@@ -204,7 +208,7 @@ def test_a_verdict_of_silence_names_console_load_and_report(tmp_path: Path, monk
 
 def test_nodes_are_awaited_from_their_start_to_their_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, now = lab_of(), [0.0]
-    node = lab.nodes[0]["name"]
+    node = lab.nodes[0].name
     guests = Guests(lab, Consoles(lab), 1.0, Watch(lambda _guest: None, clock=lambda: now[0]))
 
     def lost_at(second: float, *events: dict[str, object]) -> list[str]:

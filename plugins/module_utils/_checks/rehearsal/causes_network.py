@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.cause import Cause
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_path import NETWORK, places
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.causes_path import NETWORK, ends
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import listed
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import PORT, is_between
@@ -36,7 +36,7 @@ FILTERED = (*ADDRESS, "DHCP servers", "gateway", *NAMES)
 
 
 def exhausted_pool(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
-    if lab.bootstrap["mode"] != "pool":
+    if lab.bootstrap.mode != "pool":
         return None
     for start, end in lab.bootstrap_places():
         first, last = ipaddress.ip_address(start), ipaddress.ip_address(end)
@@ -84,18 +84,18 @@ def _shown(holder: Mapping[str, str]) -> str:
 
 def small_mtu(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
     """A bridge takes the smallest of its ports', and new ports take the bridge's: the pair's ends come first."""
-    wanted, bridges = lab.machine_network["mtu"], [lab.machine_network["bridge"], lab.bridge]
+    wanted, bridges = lab.machine_network.mtu, [lab.machine_network.bridge, lab.bridge]
     ports = [name for name, link in evidence.links.items() if link.master in bridges and link.kind != "tun"]
-    names = [*(place["name"] for place in places(lab)), *ports, *bridges]
+    names = [*(end.name for end in ends(lab)), *ports, *bridges]
     links = [evidence.links[name] for name in names if name in evidence.links]
     small = next((link for link in links if link.mtu < wanted), None)
     return {"link": small.name, "mtu": small.mtu, "wanted": wanted} if small else None
 
 
 def missing_record(lab: Lab, evidence: Evidence, check: Check) -> Facts:
-    declared = {name for host in lab.machine_network["dns"]["hosts"] for name in host["names"]}
+    declared = {name for host in lab.machine_network.dns.hosts for name in host.names}
     missing = sorted(({*check.facts.get("names", ())} & declared) - set(evidence.records))
-    return {"network": lab.machine_network["name"], "names": missing} if missing else None
+    return {"network": lab.machine_network.name, "names": missing} if missing else None
 
 
 def _no_record(network: str, names: Sequence[str]) -> str:
@@ -129,16 +129,16 @@ def no_forwarding(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
 
 def no_translation(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
     """Known only where rules were read at all."""
-    if lab.machine_network["forward"] != Forward.NAT or not evidence.rules:
+    if lab.machine_network.forward != Forward.NAT or not evidence.rules:
         return None
-    subnets = [address["cidr"] for address in lab.machine_network["addresses"] if address["family"] == "ipv4"]
+    subnets = [address.cidr for address in lab.machine_network.addresses if address.family == "ipv4"]
     masks = [rule.text for rule in evidence.rules if "masquerade" in rule.text.lower()]
     bare = [subnet for subnet in subnets if not any(subnet in mask for mask in masks)]
     return {"subnet": bare[0]} if bare else None
 
 
 def lost_rules(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
-    network = lab.machine_network["name"]
+    network = lab.machine_network.name
     return {"network": network, "chains": [*evidence.lost_rules]} if evidence.lost_rules else None
 
 

@@ -29,8 +29,8 @@ BMC_ANSWERS, MEDIA, DISK_WRITTEN = ("BMC answers",), ("power and media",), ("dis
 
 
 def _door(lab: Lab, evidence: Evidence, check: Check) -> Door | None:
-    bmc = lab.node(check.who)["bmc"]
-    return next((door for door in evidence.bmc_doors if (door.host, door.port) == (bmc["host"], bmc["port"])), None)
+    bmc = lab.node(check.who).bmc
+    return next((door for door in evidence.bmc_doors if (door.host, door.port) == (bmc.host, bmc.port)), None)
 
 
 def no_service(lab: Lab, evidence: Evidence, check: Check) -> Facts:
@@ -80,7 +80,7 @@ def given_read_only(lab: Lab, evidence: Evidence, check: Check) -> Facts:
     start = evidence.starts.get((check.who, FROM_MEDIUM))
     if not (check.facts.get("is_read_only") and start and start.read_only):
         return None
-    return {"vm": lab.node(check.who)["vm_name"], "disk": start.read_only[0]}
+    return {"vm": lab.node(check.who).vm_name, "disk": start.read_only[0]}
 
 
 def is_read_only(_lab: Lab, _evidence: Evidence, check: Check) -> Facts:
@@ -93,7 +93,7 @@ def not_on(_lab: Lab, evidence: Evidence, check: Check) -> Facts:
 
 def unplugged(lab: Lab, evidence: Evidence, check: Check) -> Facts:
     start = evidence.starts.get((check.who, check.check))
-    return {"vm": lab.node(check.who)["vm_name"], "mac": start.unplugged[0]} if start and start.unplugged else None
+    return {"vm": lab.node(check.who).vm_name, "mac": start.unplugged[0]} if start and start.unplugged else None
 
 
 def wrong_start(lab: Lab, evidence: Evidence, check: Check) -> Facts:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.cause import Facts, Look
     from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Evidence
     from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Check
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, VethEnd
 
 NETWORK = "playbooks/network.yml repairs it."
 CHECKS = (
@@ -39,24 +39,24 @@ def is_broken_by(code: str) -> Look:
 
 def _broken(lab: Lab, evidence: Evidence) -> Iterator[tuple[str, Mapping[str, Any]]]:
     network = lab.machine_network
-    bridges = [network["bridge"], lab.bridge]
-    if not evidence.networks.get(network["name"]):
-        yield STOPPED, {"network": network["name"]}
-    for place in places(lab):
-        name, link = place["name"], evidence.links.get(place["name"])
+    bridges = [network.bridge, lab.bridge]
+    if not evidence.networks.get(network.name):
+        yield STOPPED, {"network": network.name}
+    for end in ends(lab):
+        name, link = end.name, evidence.links.get(end.name)
         if link is None:
             yield GONE, {"link": name, "bridges": bridges}
         elif not link.up:
             yield DOWN, {"link": name}
-        elif link.master != place["bridge"]:
-            yield ELSEWHERE, {"link": name, "on": link.master or "no bridge", "bridge": place["bridge"]}
+        elif link.master != end.bridge:
+            yield ELSEWHERE, {"link": name, "on": link.master or "no bridge", "bridge": end.bridge}
     for bridge in bridges:
         if bridge not in evidence.links or not evidence.links[bridge].up:
             yield NO_BRIDGE, {"bridge": bridge}
 
 
-def places(lab: Lab) -> list[Mapping[str, Any]]:
-    return [end for pair in lab.veth_pairs for end in (pair["a"], pair["b"])]
+def ends(lab: Lab) -> list[VethEnd]:
+    return [end for pair in lab.veth_pairs for end in pair.ends]
 
 
 ROWS = tuple(

@@ -32,7 +32,7 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import Observations
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Start
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
@@ -78,9 +78,9 @@ class Evidence:
     starts: Mapping[tuple[str, str], Start | None] = field(default_factory=dict)
     """How VMs were started, by node and by what they were started for; None: they were not."""
 
-    def with_story(self, story: Story) -> Evidence:
-        neighbours = {**self.neighbours, **story.seen.get("neighbours", {})}
-        return replace(self, neighbours=neighbours, starts=story.host.get("starts", {}))
+    def with_observations(self, observed: Observations) -> Evidence:
+        neighbours = {**self.neighbours, **observed.seen.get("neighbours", {})}
+        return replace(self, neighbours=neighbours, starts=observed.host.get("starts", {}))
 
 
 def of_path(connection: Any) -> Evidence:
@@ -93,11 +93,11 @@ def of_path(connection: Any) -> Evidence:
 
 def gather(connection: Any, lab: Lab) -> Evidence:
     seen, definition = of_path(connection), _definition(connection, lab)
-    runs = seen.networks.get(lab.machine_network["name"])
+    runs = seen.networks.get(lab.machine_network.name)
     links = {link.mac: f"link {name}" for name, link in seen.links.items() if link.mac}
     return replace(
         seen,
-        bmc_doors=_doors(lab) if runs and lab.protocol != BmcProtocol.IPMI else (),
+        bmc_doors=_doors(lab) if runs and lab.bmc.protocol != BmcProtocol.IPMI else (),
         firewall=_firewall(lab),
         leases=_leases(connection, lab),
         forwarding={family: _is_one(path) for family, path in FORWARDING.items() if path.exists()},
@@ -125,12 +125,12 @@ def _definition(connection: Any, lab: Lab) -> Any:
 
 def _description(connection: Any, lab: Lab) -> str:
     with suppress(libvirt.libvirtError):
-        return str(connection.networkLookupByName(lab.machine_network["name"]).XMLDesc())
+        return str(connection.networkLookupByName(lab.machine_network.name).XMLDesc())
     return "<network/>"
 
 
 def _doors(lab: Lab) -> list[Door]:
-    places = {(node["bmc"]["host"], node["bmc"]["port"]) for node in lab.nodes}
+    places = {(node.bmc.host, node.bmc.port) for node in lab.nodes}
     return [Door(host, port, _error_at(host, port)) for host, port in sorted(places)]
 
 
@@ -143,7 +143,7 @@ def _error_at(host: str, port: int) -> str:
 
 
 def _firewall(lab: Lab) -> str:
-    bridge = lab.machine_network["bridge"]
+    bridge = lab.machine_network.bridge
     if shutil.which("firewall-cmd"):
         with suppress(OperatorError):
             return f"firewalld, zone {run('firewall-cmd', f'--get-zone-of-interface={bridge}').strip()}"
@@ -152,7 +152,7 @@ def _firewall(lab: Lab) -> str:
 
 def _leases(connection: Any, lab: Lab) -> list[tuple[str, str]]:
     try:
-        leases = connection.networkLookupByName(lab.machine_network["name"]).DHCPLeases()
+        leases = connection.networkLookupByName(lab.machine_network.name).DHCPLeases()
     except libvirt.libvirtError:
         return []
     return [(lease["ipaddr"], lease["mac"] or "") for lease in leases]

@@ -11,7 +11,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._agent import lookups
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
     BOOTSTRAP,
     Check,
-    Story,
+    Observations,
     skipped,
     verdict,
 )
@@ -29,27 +29,27 @@ CLOCK_SECONDS = 5
 BOOTS = "the VM boots and tells so by its channel"
 
 
-def judge(lab: Lab, story: Story) -> Iterator[Check]:
-    if "network" not in story.seen:
-        yield _silence(story)
+def judge(lab: Lab, observed: Observations) -> Iterator[Check]:
+    if "network" not in observed.seen:
+        yield _silence(observed)
         return
     yield verdict("boots", BOOTSTRAP, "", BOOTS)
-    yield _address(lab, story)
-    if lab.bootstrap["mode"] != BootstrapAddress.STATIC:
-        yield _servers(lab, story)
-    if story.seen.get("addresses"):
-        yield from _routes(lab, story)
+    yield _address(lab, observed)
+    if lab.bootstrap.mode != BootstrapAddress.STATIC:
+        yield _servers(lab, observed)
+    if observed.seen.get("addresses"):
+        yield from _routes(lab, observed)
     for judgement in (_names, _reverse, _time, _frames, _outside, _held):
-        if _topic(judgement) in story.seen:
-            yield judgement(lab, story)
+        if _topic(judgement) in observed.seen:
+            yield judgement(lab, observed)
 
 
-def _silence(story: Story) -> Check:
-    if story.hindrance and "boots" not in story.host:
-        return skipped("boots", BOOTSTRAP, f"not tried: {story.hindrance}")
-    why = story.host.get("lost", {}).get(BOOTSTRAP, "")
+def _silence(observed: Observations) -> Check:
+    if observed.hindrance and "boots" not in observed.host:
+        return skipped("boots", BOOTSTRAP, f"not tried: {observed.hindrance}")
+    why = observed.host.get("lost", {}).get(BOOTSTRAP, "")
     silent = f"it has not come up: {why}" if why else "it has not come up"
-    return verdict("boots", BOOTSTRAP, story.host.get("boots", silent), BOOTS, silent="boots" not in story.host)
+    return verdict("boots", BOOTSTRAP, observed.host.get("boots", silent), BOOTS, silent="boots" not in observed.host)
 
 
 def _topic(judgement: Any) -> str:
@@ -58,14 +58,14 @@ def _topic(judgement: Any) -> str:
     )
 
 
-def _address(lab: Lab, story: Story) -> Check:
-    got = story.seen.get("addresses", [])
+def _address(lab: Lab, observed: Observations) -> Check:
+    got = observed.seen.get("addresses", [])
     places = lab.bootstrap_places()
     wanted = " and ".join(start if start == end else f"{start} to {end}" for start, end in places)
     missing = [place for place in places if not any(is_between(address, *place) for address in got)]
     if missing and not got:
         return verdict("address", BOOTSTRAP, "none", wanted, addresses=[], servers=[])
-    servers = foreign_servers(lab, story.seen["network"][0])
+    servers = foreign_servers(lab, observed.seen["network"][0])
     error = ", ".join(got) + given_by(servers) if missing else ""
     return verdict("address", BOOTSTRAP, error, wanted, ", ".join(got), addresses=[*got], servers=servers)
 
@@ -80,11 +80,11 @@ def given_by(servers: list[str]) -> str:
     return f" from DHCP server {', '.join(servers)}" if servers else ""
 
 
-def _servers(lab: Lab, story: Story) -> Check:
+def _servers(lab: Lab, observed: Observations) -> Check:
     """By IPv6 a server is known by its own link-local address, of which there may be one."""
-    [card] = [card for card in story.seen["network"] if "servers4" in card][:1] or [{"servers4": [], "servers6": []}]
+    [card] = [card for card in observed.seen["network"] if "servers4" in card][:1] or [{"servers4": [], "servers6": []}]
     gateways4 = [gateway for gateway in lab.gateways if ":" not in gateway]
-    servers4 = sorted({*card["servers4"], *story.seen.get("servers", ())})
+    servers4 = sorted({*card["servers4"], *observed.seen.get("servers", ())})
     strange = [server for server in servers4 if server not in gateways4]
     several6 = card["servers6"][1:]
     found = servers4 + card["servers6"]
@@ -92,26 +92,26 @@ def _servers(lab: Lab, story: Story) -> Check:
     silent = not servers4 if gateways4 else not card["servers6"]
     if silent:
         return verdict("DHCP servers", BOOTSTRAP, "none has offered anything", wanted, servers=[])
-    trouble = f"answers of {', '.join(found)}" if strange or several6 else ""
-    return verdict("DHCP servers", BOOTSTRAP, trouble, wanted, ", ".join(found), servers=found)
+    finding = f"answers of {', '.join(found)}" if strange or several6 else ""
+    return verdict("DHCP servers", BOOTSTRAP, finding, wanted, ", ".join(found), servers=found)
 
 
-def _routes(lab: Lab, story: Story) -> Iterator[Check]:
-    routes = story.seen.get("routes", [])
+def _routes(lab: Lab, observed: Observations) -> Iterator[Check]:
+    routes = observed.seen.get("routes", [])
     told = lab.bootstrap_routes()
     missing = [route for route in told if route not in routes]
     if told:
-        trouble = f"lacks {_shown_routes(missing)}" if missing else ""
-        yield verdict("static routes", BOOTSTRAP, trouble, _shown_routes(told), missing=missing)
+        finding = f"lacks {_shown_routes(missing)}" if missing else ""
+        yield verdict("static routes", BOOTSTRAP, finding, _shown_routes(told), missing=missing)
     if any(to == DEFAULT for to, _via in told) or not lab.has_way_out:
         return
     defaults = [route for route in routes if route[0] == DEFAULT]
     families = lab.bootstrap_families
-    trouble = "" if len(defaults) >= len(families) else _shown_routes(defaults) or "no default route"
+    finding = "" if len(defaults) >= len(families) else _shown_routes(defaults) or "no default route"
     yield verdict(
         "gateway",
         BOOTSTRAP,
-        trouble,
+        finding,
         f"a default route for {' and '.join(families)}",
         _shown_routes(defaults),
         routes=defaults,
@@ -122,8 +122,8 @@ def _shown_routes(routes: Sequence[Sequence[str]]) -> str:
     return ", ".join(f"{to} via {via}" for to, via in routes)
 
 
-def _names(lab: Lab, story: Story) -> Check:
-    return names_check("names", BOOTSTRAP, lab.names(), story.seen["names"])
+def _names(lab: Lab, observed: Observations) -> Check:
+    return names_check("names", BOOTSTRAP, lab.names(), observed.seen["names"])
 
 
 def names_check(check: str, who: str, wanted: dict[str, list[str]], answers: list[list[Any]]) -> Check:
@@ -138,54 +138,54 @@ def _unanswered(answers: list[list[Any]]) -> bool:
     return any(error == lookups.NO_ANSWER for *_others, error in answers)
 
 
-def _reverse(lab: Lab, story: Story) -> Check:
+def _reverse(lab: Lab, observed: Observations) -> Check:
     wanted = lab.reverse_names()
-    wrong = [answer for answer in story.seen["reverse"] if wanted[answer[0]] not in answer[2]]
+    wrong = [answer for answer in observed.seen["reverse"] if wanted[answer[0]] not in answer[2]]
     said = [f"{address} is {', '.join(found) or error}" for address, _server, found, error in wrong]
     names = [wanted[address] for address, *_rest in wrong]
     expected = f"{len(wanted)} addresses have their names"
     return verdict("reverse names", BOOTSTRAP, few(said), expected, names=names, unanswered=_unanswered(wrong))
 
 
-def _time(lab: Lab, story: Story) -> Check:
+def _time(lab: Lab, observed: Observations) -> Check:
     if not lab.ntp_servers:
         return skipped("time", BOOTSTRAP, "the lab names no time servers")
-    now = story.host.get("clock", 0.0)
+    now = observed.host.get("clock", 0.0)
     wrong = [
         f"{server} does not answer" if clock is None else f"{server} is {clock - now:.0f} s off"
-        for server, clock in story.seen["clocks"]
+        for server, clock in observed.seen["clocks"]
         if clock is None or abs(clock - now) > CLOCK_SECONDS
     ]
-    silent = [server for server, clock in story.seen["clocks"] if clock is None]
+    silent = [server for server, clock in observed.seen["clocks"] if clock is None]
     expected = f"{', '.join(lab.ntp_servers)} answers with the time"
     return verdict("time", BOOTSTRAP, few(wrong), expected, silent_servers=silent)
 
 
-def _frames(lab: Lab, story: Story) -> Check:
-    wrong = [f"{size} bytes to {address}: {error}" for address, size, error in story.seen["frames"] if error]
-    mtu, addresses = lab.machine_network["mtu"], [address for address, _size, error in story.seen["frames"] if error]
+def _frames(lab: Lab, observed: Observations) -> Check:
+    wrong = [f"{size} bytes to {address}: {error}" for address, size, error in observed.seen["frames"] if error]
+    mtu, addresses = lab.machine_network.mtu, [address for address, _size, error in observed.seen["frames"] if error]
     return verdict("full-size frames", BOOTSTRAP, few(wrong), f"{mtu} bytes pass in one piece", addresses=addresses)
 
 
-def _outside(lab: Lab, story: Story) -> Check:
-    ways = story.seen["outside"]
+def _outside(lab: Lab, observed: Observations) -> Check:
+    ways = observed.seen["outside"]
     if not ways:
         return skipped("way out", BOOTSTRAP, "nothing beyond this host answers the host itself")
     came = [f"{address} ({kind})" for kind, address, ok in ways if ok]
     if not lab.has_way_out:
         leak = f"answers of {', '.join(came)}" if came else ""
-        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network['forward']})", answers=came)
-    trouble = "" if came else f"no answer from {', '.join(address for _kind, address, _ok in ways)}"
+        return verdict("way out", BOOTSTRAP, leak, f"none (forward: {lab.machine_network.forward})", answers=came)
+    finding = "" if came else f"no answer from {', '.join(address for _kind, address, _ok in ways)}"
     return verdict(
-        "way out", BOOTSTRAP, trouble, "what answers the host answers the VM as well", ", ".join(came), answers=came
+        "way out", BOOTSTRAP, finding, "what answers the host answers the VM as well", ", ".join(came), answers=came
     )
 
 
-def _held(lab: Lab, story: Story) -> Check:
-    held = story.seen["held"]
-    trouble = f"{', '.join(held)}: somebody has it already" if held else ""
+def _held(lab: Lab, observed: Observations) -> Check:
+    held = observed.seen["held"]
+    finding = f"{', '.join(held)}: somebody has it already" if held else ""
     expected = f"nobody has {', '.join(lab.all_vips)}"
-    return verdict("virtual addresses free", BOOTSTRAP, trouble, expected, addresses=[*held])
+    return verdict("virtual addresses free", BOOTSTRAP, finding, expected, addresses=[*held])
 
 
 def few(wrong: list[str]) -> str:

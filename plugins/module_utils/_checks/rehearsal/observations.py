@@ -17,7 +17,7 @@ HOST, BOOTSTRAP = "host", "bootstrap"
 
 
 @dataclass
-class Story:
+class Observations:
     """Everything that guests and host have told, as it came."""
 
     seen: dict[str, Any] = field(default_factory=dict)

@@ -54,17 +54,15 @@ class _Answer:
     trouble: str = ""
 
 
-def make(
-    place_of_bundles: Path, lab: str, pieces: Iterable[Piece], redact: Callable[[str], str]
-) -> tuple[Path, list[str]]:
+def make(directory: Path, lab: str, pieces: Iterable[Piece], redact: Callable[[str], str]) -> tuple[Path, list[str]]:
     """Returns where it is, and what is in it. It appears when it is whole; old ones go then."""
-    files.own_directory(place_of_bundles, 0o700)
-    path = _new(place_of_bundles, lab)
-    for left in place_of_bundles.glob(".*.new"):  # by one that was killed
+    files.own_directory(directory, 0o700)
+    path = _new(directory, lab)
+    for left in directory.glob(".*.new"):  # by one that was killed
         left.unlink(missing_ok=True)
     with files.whole(path, 0o600) as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         contents = _fill(archive, path.name[: -len(ENDING)], lab, pieces, redact)
-    made = removal.matching(place_of_bundles, KNOWN_OF_BUNDLES)
+    made = removal.matching(directory, KNOWN_OF_BUNDLES)
     for old in sorted(made, key=lambda bundle: bundle.stat().st_mtime_ns)[:-KEPT]:
         old.unlink(missing_ok=True)
     return path, contents

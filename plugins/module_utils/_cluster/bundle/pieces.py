@@ -46,8 +46,8 @@ class Source:
 
 
 def pieces(source: Source, extra: Mapping[str, str]) -> Iterator[Piece]:
-    place = source.lab.place
-    for path in (place.log, place.output, place.run):
+    paths = source.lab.paths
+    for path in (paths.log, paths.output, paths.run):
         yield Piece(f"installer/{path.name.lstrip('.')}", partial(_file, path, "installer"))
     yield Piece("libvirt", _asking(source, _overview))
     yield Piece("bootstrap", _asking(source, _bootstrap))
@@ -58,7 +58,7 @@ def pieces(source: Source, extra: Mapping[str, str]) -> Iterator[Piece]:
     yield Piece("bmc", partial(_bmc_log, source.lab))
     for name, text in extra.items():
         yield Piece(f"extra/{name}", partial(_given, f"extra/{Path(name).name}", str(text)))
-    yield Piece("installer/log-bundle", partial(_gathered_before, place.assets), MORE_SECONDS)
+    yield Piece("installer/log-bundle", partial(_gathered_before, paths.assets), MORE_SECONDS)
     yield Piece("gather", _asking(source, _gathered), source.gather_seconds + MORE_SECONDS)
 
 
@@ -107,7 +107,7 @@ def _overview(connection: Any, _source: Source) -> dict[str, Content]:
 
 def _own_bootstraps(connection: Any, source: Source) -> list[str]:
     lab = source.lab
-    return leftovers.names(connection, lab.place, lab.bridges)
+    return leftovers.names(connection, lab.paths, lab.bridges)
 
 
 def _bootstrap(connection: Any, source: Source) -> dict[str, Content]:
@@ -144,10 +144,10 @@ def _network(connection: Any, _source: Source, *, name: str) -> dict[str, Conten
 
 def _bmc_log(lab: leftovers.Lab) -> dict[str, Content]:
     """Of the service, where systemd runs it and where it does not."""
-    own = lab.bmc_home / lab.place.lab / "service.log"
+    own = lab.bmc_home / lab.paths.lab / "service.log"
     if own.exists():
         return _file(own, "bmc")
-    unit = f"nometal-bmc-{lab.place.lab}"
+    unit = f"nometal-bmc-{lab.paths.lab}"
     told = run("journalctl", "--quiet", "--no-pager", f"--unit={unit}", f"--lines={JOURNAL_LINES}")
     if not told:
         raise OperatorError(f"the journal has nothing of {unit}")
@@ -161,10 +161,10 @@ def _gathered(connection: Any, source: Source) -> dict[str, Content]:
     running = [name for name in bootstrap.domains(connection) if name in names and _is_running(connection, name)]
     if not running:
         raise OperatorError("the bootstrap VM does not run")
-    place = source.lab.place
+    paths = source.lab.paths
     wanted = Gathering(
-        assets=place.assets,
-        scratch=place.directory / "gather",
+        assets=paths.assets,
+        scratch=paths.directory / "gather",
         tools=source.tools,
         bootstrap=_address(connection, running[0], source.bootstrap_ips),
         masters=[node["ips"][0] for node in source.lab.nodes if is_master(node)],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 SECRET_KEYS = re.compile(r"pass|secret|token|private|(^|[-_.])(auth|key|key-data)$", re.IGNORECASE)
 LOGIN = re.compile(r"://[^/\s:@]*:(?P<password>[^/\s@]+)@")
@@ -38,18 +38,18 @@ def given(config: Mapping[str, Any], secret_config: Mapping[str, Any], manifests
     return sorted(secret for secret in found if secret not in public)
 
 
-def known(place: Place, bmc_home: Path | None = None) -> set[str]:
+def known(paths: Paths, bmc_home: Path | None = None) -> set[str]:
     """bmc_home: for accounts of BMCs of which the configuration says nothing."""
-    config = _yaml(place.config)
-    environment = _json(place.directory / runner.PLAN).get("environment", {})
+    config = _yaml(paths.config)
+    environment = _json(paths.directory / runner.PLAN).get("environment", {})
     found = {
         *_of_pull_secret(str(config.get("pullSecret", ""))),
-        *_leaves(_json(place.secrets)),
+        *_leaves(_json(paths.secrets)),
         *_below_secret_keys(config),
         *_below_secret_keys(environment),
-        *_below_secret_keys(_yaml(place.kubeconfig)),
-        *(_of_bmcs(credentials.file_of(bmc_home, place.lab)) if bmc_home else ()),
-        _text(place.password).strip(),
+        *_below_secret_keys(_yaml(paths.kubeconfig)),
+        *(_of_bmcs(credentials.file_of(bmc_home, paths.lab)) if bmc_home else ()),
+        _text(paths.password).strip(),
     }
     logins = (LOGIN.search(text) for text in {*found, *_leaves(environment)})
     found.update(login["password"] for login in logins if login)

@@ -22,7 +22,7 @@ except ImportError:  # connect() has said so by the time that anything here runs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 PAUSED = 3
 IO_ERROR = 5
@@ -43,8 +43,8 @@ class Bootstrap:
     """Seconds without a word on its console; None: that is not kept, as before 4.22."""
 
 
-def look(connection: Any, place: Place) -> Bootstrap:
-    domain = _domain(connection, place)
+def look(connection: Any, paths: Paths) -> Bootstrap:
+    domain = _domain(connection, paths)
     if domain is None:
         return Bootstrap()
     try:
@@ -65,9 +65,9 @@ def look(connection: Any, place: Place) -> Bootstrap:
     )
 
 
-def _domain(connection: Any, place: Place) -> Any:
-    known = {infra.bootstrap_of(infra_id) for infra_id in infra.ids_of(place)}
-    pattern = infra.pattern_of(place.lab)
+def _domain(connection: Any, paths: Paths) -> Any:
+    known = {infra.bootstrap_of(infra_id) for infra_id in infra.ids_of(paths)}
+    pattern = infra.pattern_of(paths.lab)
     there = {domain.name(): domain for domain in connection.listAllDomains()}
     own = [name for name in there if (name in known if known else pattern.fullmatch(name))]
     return there[own[0]] if len(own) == 1 else None

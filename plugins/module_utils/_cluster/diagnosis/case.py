@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 
 
 @dataclass(frozen=True)
 class Case:
-    story: Story
+    progress: Progress
     evidence: Evidence
     suspects: frozenset[str] = frozenset()
     late: bool = True

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
@@ -38,12 +38,14 @@ IMAGE_PORTS, DHCP_PORT, API_PORT = (6180, 6183), 67, 6443
 MOST_OPERATORS = 4
 
 
-def findings(story: Story, evidence: Evidence, suspects: Collection[str] = (), *, late: bool = True) -> list[Finding]:
+def findings(
+    progress: Progress, evidence: Evidence, suspects: Collection[str] = (), *, late: bool = True
+) -> list[Finding]:
     """Suspects are subjects, as nodes, that stand still."""
-    if story.stage is None or story.stage is Stage.COMPLETE:
+    if progress.stage is None or progress.stage is Stage.COMPLETE:
         return []
-    case = Case(story, evidence, frozenset(suspects), late)
-    judges = BEFORE_THE_BOOTSTRAP_VM if story.stage in (Stage.PREPARE, Stage.INFRASTRUCTURE) else JUDGES
+    case = Case(progress, evidence, frozenset(suspects), late)
+    judges = BEFORE_THE_BOOTSTRAP_VM if progress.stage in (Stage.PREPARE, Stage.INFRASTRUCTURE) else JUDGES
     return list(dict.fromkeys(finding for judge in judges for finding in judge(case)))
 
 
@@ -100,8 +102,8 @@ def names(case: Case) -> Iterator[Finding]:
 
 
 def bootstrap(case: Case) -> Iterator[Finding]:
-    seen, stage = case.evidence.bootstrap, case.story.stage
-    if stage not in NEEDS_BOOTSTRAP or case.evidence.libvirt_trouble or case.story.bootstrap_destroyed:
+    seen, stage = case.evidence.bootstrap, case.progress.stage
+    if stage not in NEEDS_BOOTSTRAP or case.evidence.libvirt_trouble or case.progress.bootstrap_destroyed:
         return
     if not seen.name:
         yield found("bootstrap.gone", BOOTSTRAP)
@@ -117,8 +119,8 @@ def bootstrap(case: Case) -> Iterator[Finding]:
 
 def _lacks_address(case: Case) -> bool:
     """Whoever answered has one, also if the host has forgotten it."""
-    seen, answered = case.evidence.bootstrap, case.story.api_up or "" in case.evidence.host.api.values()
-    return seen.state == "running" and not seen.address and not answered and case.story.stage in NEEDS_BOOTSTRAP
+    seen, answered = case.evidence.bootstrap, case.progress.api_up or "" in case.evidence.host.api.values()
+    return seen.state == "running" and not seen.address and not answered and case.progress.stage in NEEDS_BOOTSTRAP
 
 
 def _bootstrap_console(case: Case) -> Iterator[Finding]:
@@ -127,27 +129,27 @@ def _bootstrap_console(case: Case) -> Iterator[Finding]:
     quiet = (seen.quiet_for or 0) > QUIET_SECONDS
     if cause:
         yield found(cause.code, BOOTSTRAP, console=seen.console)
-    elif seen.state == "running" and quiet and case.story.stage is Stage.API:
+    elif seen.state == "running" and quiet and case.progress.stage is Stage.API:
         yield found("bootstrap.silent", BOOTSTRAP, seconds=seen.quiet_for, console=seen.console)
 
 
 def api(case: Case) -> Iterator[Finding]:
-    if case.story.stage not in NEEDS_API:
+    if case.progress.stage not in NEEDS_API:
         return
-    taken, said = _taken(case), case.story.api_trouble
+    taken, said = _taken(case), case.progress.api_trouble
     for vip, mac in taken.items():
         yield found("api.held-by-stranger", API, vip=vip, mac=mac)
     for vip, error in case.evidence.host.api.items():
         if error and vip not in taken and not _has_known_cause(case, vip):
             yield _without_api(case, vip, error)
-    if "x509" in said and not case.story.api_up:
+    if "x509" in said and not case.progress.api_up:
         yield found("api.other-cluster", API, vips=[*case.evidence.host.api], error=said.rstrip("."))
 
 
 def _has_known_cause(case: Case, vip: str) -> bool:
     """What is said of the bootstrap VM, or of the packet filter, says it all."""
-    seen, stage = case.evidence.bootstrap, case.story.stage
-    needs_bootstrap = stage in NEEDS_BOOTSTRAP and not case.story.bootstrap_destroyed
+    seen, stage = case.evidence.bootstrap, case.progress.stage
+    needs_bootstrap = stage in NEEDS_BOOTSTRAP and not case.progress.bootstrap_destroyed
     is_down = needs_bootstrap and not case.evidence.libvirt_trouble and seen.state != "running"
     return is_down or _lacks_address(case) or (not _is_refused(case, vip) and _filtered(case, API_PORT))
 
@@ -155,7 +157,7 @@ def _has_known_cause(case: Case, vip: str) -> bool:
 def _taken(case: Case) -> dict[str, str]:
     """Addresses of the API at which the host's neighbour is a stranger."""
     own = {mac for node in case.evidence.nodes for mac in node.macs} | set(case.evidence.bootstrap.macs)
-    is_known = bool(case.evidence.bootstrap.name or case.story.bootstrap_destroyed) and bool(case.evidence.nodes)
+    is_known = bool(case.evidence.bootstrap.name or case.progress.bootstrap_destroyed) and bool(case.evidence.nodes)
     return {vip: mac for vip, mac in case.evidence.host.api_macs.items() if is_known and mac not in own}
 
 
@@ -164,10 +166,10 @@ def _is_refused(case: Case, vip: str) -> bool:
 
 
 def _without_api(case: Case, vip: str, error: str) -> Finding:
-    off = diagnosis_of_nodes.switched_off(case.story, case.evidence.nodes)
+    off = diagnosis_of_nodes.switched_off(case.progress, case.evidence.nodes)
     if off:
         return found("api.nodes-off", API, vip=vip, error=error, **diagnosis_of_nodes.names_of(off))
-    if case.story.stage not in NEEDS_BOOTSTRAP:
+    if case.progress.stage not in NEEDS_BOOTSTRAP:
         return found("api.held-by-nodes", API, vip=vip, error=error)
     if _is_refused(case, vip):
         return found("api.not-up", API, vip=vip, error=error, address=case.evidence.bootstrap.address)
@@ -176,14 +178,14 @@ def _without_api(case: Case, vip: str, error: str) -> Finding:
 
 
 def operators(case: Case) -> Iterator[Finding]:
-    if case.story.stage not in (Stage.INITIALIZE, Stage.OPERATORS):
+    if case.progress.stage not in (Stage.INITIALIZE, Stage.OPERATORS):
         return
     told = case.evidence.operators
-    waiting = case.story.operators.waiting or tuple(sorted(case.story.operators.unstable))
+    waiting = case.progress.operators.waiting or tuple(sorted(case.progress.operators.unstable))
     listed = [name for name in waiting if name in told] or list(told)
     for name in listed[:MOST_OPERATORS]:
         yield found("operators.not-ready", CLUSTER, name=name, message=told[name])
-    for hindrance in case.story.operators.hindrances[:MOST_OPERATORS]:
+    for hindrance in case.progress.operators.hindrances[:MOST_OPERATORS]:
         yield found("operators.hindered", CLUSTER, error=hindrance)
 
 

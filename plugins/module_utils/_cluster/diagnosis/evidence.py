@@ -49,7 +49,7 @@ def gather(installation: Installation) -> Evidence:
     bmcs, bmc_trouble = _bmcs(installation)
     seen = _of_libvirt(installation)
     has_api = any(not trouble for trouble in host.api.values())
-    oc = diagnosis_cluster.oc_of(installation.tools, installation.place.kubeconfig) if has_api else None
+    oc = diagnosis_cluster.oc_of(installation.tools, installation.paths.kubeconfig) if has_api else None
     return Evidence(
         host=host,
         bmcs=bmcs,
@@ -67,7 +67,7 @@ def _of_libvirt(installation: Installation) -> dict[str, Any]:
         return {
             "nodes": found,
             "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found},
-            "bootstrap": diagnosis_bootstrap.look(connection, installation.place),
+            "bootstrap": diagnosis_bootstrap.look(connection, installation.paths),
         }
 
     try:
@@ -78,7 +78,7 @@ def _of_libvirt(installation: Installation) -> dict[str, Any]:
 
 def _bmcs(installation: Installation) -> tuple[dict[str, dict[str, Any]], str]:
     try:
-        told = info.information(installation.bmc_home, installation.place.lab)
+        told = info.information(installation.bmc_home, installation.paths.lab)
     except OperatorError as error:
         return {}, str(error)
     return {entry["name"]: entry for entry in told}, ""

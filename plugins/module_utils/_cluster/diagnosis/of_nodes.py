@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 WITH_AGENT = ("inspecting", "preparing", "provisioning")
@@ -29,10 +29,10 @@ BMCS = "BMC"
 FAILURES = {client.LOGIN_REFUSED: "bmc.password", client.TIMEOUT: "bmc.timeout"}
 
 
-def switched_off(story: Story, nodes: Iterable[Node]) -> list[Node]:
+def switched_off(progress: Progress, nodes: Iterable[Node]) -> list[Node]:
     """Which control plane nodes are. Until bootstrapping is over they are switched all the time."""
-    off = [node for node in nodes if node.is_off and node.name in story.control_plane]
-    if not off or not (story.bootstrap_complete or story.bootstrap_destroyed):
+    off = [node for node in nodes if node.is_off and node.name in progress.control_plane]
+    if not off or not (progress.bootstrap_complete or progress.bootstrap_destroyed):
         return []
     return off
 
@@ -43,7 +43,7 @@ def names_of(nodes: Iterable[Node]) -> dict[str, list[str]]:
 
 def power(case: Case) -> Iterator[Finding]:
     """What is said of an API that does not answer says it, too."""
-    off = switched_off(case.story, case.evidence.nodes)
+    off = switched_off(case.progress, case.evidence.nodes)
     if off and not any(case.evidence.host.api.values()):
         yield of_switched_off(off)
 
@@ -93,7 +93,7 @@ def metal(case: Case) -> Iterator[Finding]:
 
 def metal_errors(case: Case) -> dict[str, str]:
     """The log tells an error only together with another state, and none of workers: the cluster knows all."""
-    told = {name: host.trouble for name, host in case.story.hosts.items() if host.trouble}
+    told = {name: host.trouble for name, host in case.progress.hosts.items() if host.trouble}
     for host in case.evidence.metal_hosts:
         if host.error:
             told[host.name] = ": ".join(filter(None, [host.error_type, host.error]))
@@ -112,7 +112,7 @@ def bmc_ports(case: Case) -> set[int]:
 
 def machines(case: Case) -> Iterator[Finding]:
     errors = metal_errors(case)
-    states = {name: host.state for name, host in case.story.hosts.items()}
+    states = {name: host.state for name, host in case.progress.hosts.items()}
     states.update({host.name: host.state for host in case.evidence.metal_hosts if host.state})
     for node in case.evidence.nodes:
         state = states.get(node.name, "")
@@ -122,7 +122,7 @@ def machines(case: Case) -> Iterator[Finding]:
 
 def _concerns(case: Case, node: Node, state: str) -> bool:
     """When all stands still, whoever is not ready is suspect."""
-    is_under_way = case.story.stage in (Stage.CONTROL_PLANE, Stage.INITIALIZE) and bool(state) and state not in MADE
+    is_under_way = case.progress.stage in (Stage.CONTROL_PLANE, Stage.INITIALIZE) and bool(state) and state not in MADE
     return node.name in case.suspects or (INSTALLER in case.suspects and is_under_way)
 
 

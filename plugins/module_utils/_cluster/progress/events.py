@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 INSTALLER, OPERATORS, CONTROL_PLANE = "installer", "operators", "control plane"
@@ -35,29 +35,29 @@ RELIEF = "the installation has gone on since"
 ON_AGAIN = "its nodes are switched on"
 
 
-def installer(story: Story, now: float) -> str:
-    if story.stage is None:
+def installer(progress: Progress, now: float) -> str:
+    if progress.stage is None:
         return "begins"
-    if story.stage is Stage.COMPLETE:
-        return DOING[story.stage]
-    spent = max(now - story.since, 0) // STEP * STEP
-    took = usual.words(usual.STAGES[story.stage].seconds)
+    if progress.stage is Stage.COMPLETE:
+        return DOING[progress.stage]
+    spent = max(now - progress.since, 0) // STEP * STEP
+    took = usual.words(usual.STAGES[progress.stage].seconds)
     times = f"{usual.words(spent)}, usually {took}" if spent else f"usually {took}"
-    return f"{DOING[story.stage]} ({times})"
+    return f"{DOING[progress.stage]} ({times})"
 
 
-def part(story: Story, now: float) -> float:
+def part(progress: Progress, now: float) -> float:
     """How much of the whole is behind it, by the time that each stage usually takes."""
-    if story.stage is None or story.stage is Stage.COMPLETE:
-        return float(story.stage is Stage.COMPLETE)
-    over = {span.stage for span in story.spans} - {story.stage}
-    if story.stage in AFTER_BOOTSTRAP:
+    if progress.stage is None or progress.stage is Stage.COMPLETE:
+        return float(progress.stage is Stage.COMPLETE)
+    over = {span.stage for span in progress.spans} - {progress.stage}
+    if progress.stage in AFTER_BOOTSTRAP:
         over |= BEFORE
-    elif story.stage is Stage.CONTROL_PLANE:
+    elif progress.stage is Stage.CONTROL_PLANE:
         over -= {Stage.BOOTSTRAP}  # which goes on afterwards
-    here = usual.STAGES[story.stage].seconds
+    here = usual.STAGES[progress.stage].seconds
     seconds = sum(usual.STAGES[stage].seconds for stage in over if stage in usual.STAGES)
-    return (seconds + min(max(now - story.since, 0), here)) / WHOLE
+    return (seconds + min(max(now - progress.since, 0), here)) / WHOLE
 
 
 class Teller:
@@ -117,18 +117,18 @@ class Teller:
             self.tell(who, RELIEF)
         self._found = set()
 
-    def tell_story(self, story: Story, now: float) -> None:
-        self._part = max(self._part or 0.0, round(part(story, now), 2))
-        is_new = story.stage is not self._stage
-        self._stage = story.stage
-        self._tell_state(INSTALLER, installer(story, now), story.since if is_new else now)
-        for name, host in story.hosts.items():
+    def tell_progress(self, progress: Progress, now: float) -> None:
+        self._part = max(self._part or 0.0, round(part(progress, now), 2))
+        is_new = progress.stage is not self._stage
+        self._stage = progress.stage
+        self._tell_state(INSTALLER, installer(progress, now), progress.since if is_new else now)
+        for name, host in progress.hosts.items():
             if host.trouble:
                 self._tell_error(name, host.trouble, host.troubled_since)
             elif host.state:
                 self._tell_state(name, host.state, host.since)
-        if story.stage in (Stage.INITIALIZE, Stage.OPERATORS):
-            self._tell_operators(story.operators, now)
+        if progress.stage in (Stage.INITIALIZE, Stage.OPERATORS):
+            self._tell_operators(progress.operators, now)
 
     def _tell_state(self, who: str, state: str, since: float) -> None:
         """A trouble of its stands until its state has changed."""

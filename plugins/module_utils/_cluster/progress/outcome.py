@@ -13,7 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.prog
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
 
 INSTALLED, FAILED, INTERRUPTED, NOTHING, RUNNING = "installed", "failed", "interrupted", "nothing", "running"
@@ -45,7 +45,7 @@ BY_STAGE = {
 }
 
 
-def state_of(run: Run, story: Story, *, completed: bool) -> str:
+def state_of(run: Run, progress: Progress, *, completed: bool) -> str:
     """Completed: whether this run has said so. One whose runner was killed has noted nothing."""
     if not run.there:
         return NOTHING
@@ -53,14 +53,14 @@ def state_of(run: Run, story: Story, *, completed: bool) -> str:
         return RUNNING
     # One that was stopped between two commands has ended well, but not with the last of them.
     succeeded = run.exit_code == 0 and run.commands[-1:] == (run.current,)
-    if succeeded or completed or (run.ended is None and run.exit_code is None and story.complete):
+    if succeeded or completed or (run.ended is None and run.exit_code is None and progress.complete):
         return INSTALLED
     if run.ended is None or run.signal or run.exit_code in (None, 0, ASKED_TO_END):
         return INTERRUPTED
     return FAILED
 
 
-def words(run: Run, story: Story, state: str) -> str:
+def words(run: Run, progress: Progress, state: str) -> str:
     if state == NOTHING:
         return "nothing was ever installed here"
     if state in (RUNNING, INSTALLED):
@@ -70,27 +70,27 @@ def words(run: Run, story: Story, state: str) -> str:
     if state == INTERRUPTED and run.exit_code == 0:
         return f"it was ended after `{run.current}`"
     if run.exit_code is None:
-        return f"it ended without a word while it {doing(story)}: the host went down, or it was killed"
-    return of_code(run.exit_code, story, run.version)
+        return f"it ended without a word while it {doing(progress)}: the host went down, or it was killed"
+    return of_code(run.exit_code, progress, run.version)
 
 
-def of_code(code: int, story: Story, version: str = "") -> str:
+def of_code(code: int, progress: Progress, version: str = "") -> str:
     """Releases before 4.11 end with 1 whatever happens: the log knows more."""
-    release = _release(version or story.version)
-    vague = code == 1 and story.stage is not None
+    release = _release(version or progress.version)
+    vague = code == 1 and progress.stage is not None
     if vague and (release and release < FIRST_WITH_CODES):
-        return BY_STAGE.get(story.stage or Stage.PREPARE, WORDS[1])
-    if code == BOOTSTRAP_CODE and story.stage in WITH_BOOTSTRAP:
-        return BY_STAGE[story.stage]
-    if vague and story.stage is Stage.PREPARE:
+        return BY_STAGE.get(progress.stage or Stage.PREPARE, WORDS[1])
+    if code == BOOTSTRAP_CODE and progress.stage in WITH_BOOTSTRAP:
+        return BY_STAGE[progress.stage]
+    if vague and progress.stage is Stage.PREPARE:
         return BEFORE_ANYTHING
-    if vague and story.stage is not None and story.bootstrap_made:
-        return BY_STAGE.get(story.stage, WORDS[1])
+    if vague and progress.stage is not None and progress.bootstrap_made:
+        return BY_STAGE.get(progress.stage, WORDS[1])
     return WORDS.get(code, f"it ended with exit code {code}, which no release is known to use")
 
 
-def doing(story: Story) -> str:
-    return DOING[story.stage] if story.stage else "prepared the installation"
+def doing(progress: Progress) -> str:
+    return DOING[progress.stage] if progress.stage else "prepared the installation"
 
 
 def _release(version: str) -> tuple[int, int] | None:

@@ -60,7 +60,7 @@ class Span:
 
 
 @dataclass
-class Story:
+class Progress:
     """Facts hold over the runs that go on with the same cluster; errors are the last run's."""
 
     control_plane: Sequence[str] = ()
@@ -191,8 +191,8 @@ class Story:
             self.changed = entry.at
 
 
-def told(entries: Iterable[Entry], control_plane: Sequence[str] = ()) -> Story:
-    story = Story(control_plane=control_plane)
+def progress_of(entries: Iterable[Entry], control_plane: Sequence[str] = ()) -> Progress:
+    progress = Progress(control_plane=control_plane)
     for entry in entries:
-        story.add(entry)
-    return story
+        progress.add(entry)
+    return progress

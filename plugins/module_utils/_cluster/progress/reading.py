@@ -14,7 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log import Tail
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
@@ -34,61 +34,61 @@ class Reading:
 
     def __init__(self, installation: Installation) -> None:
         names = [node["name"] for node in installation.nodes if node.get("role") in CONTROL_PLANE]
-        secrets = bundle_secrets.known(installation.place, Path(installation.bmc_home))
-        self.story = Story(control_plane=names)
-        self._place = installation.place
-        self._tail = Tail(installation.place.log, Redactor(secrets).without_known)
+        secrets = bundle_secrets.known(installation.paths, Path(installation.bmc_home))
+        self.progress = Progress(control_plane=names)
+        self._place = installation.paths
+        self._tail = Tail(installation.paths.log, Redactor(secrets).without_known)
         self._completed_at = 0.0
 
     def new_entries(self) -> Iterator[Entry]:
-        """Each is part of the story by the time that it is given."""
+        """Each is part of the progress by the time that it is given."""
         for entry in self._tail.entries():
-            was_complete = self.story.stage is Stage.COMPLETE
-            self.story.add(entry)
-            if self.story.stage is Stage.COMPLETE and not was_complete:
+            was_complete = self.progress.stage is Stage.COMPLETE
+            self.progress.add(entry)
+            if self.progress.stage is Stage.COMPLETE and not was_complete:
                 self._completed_at = entry.at
             yield entry
 
     def state(self, seen: Run) -> str:
         completed = self._completed_at > 0 and self._completed_at >= int(seen.started or 0)
-        return endings.state_of(seen, self.story, completed=completed)
+        return endings.state_of(seen, self.progress, completed=completed)
 
     def result(self, seen: Run) -> dict[str, Any]:
-        story, state = self.story, self.state(seen)
-        story.close(seen.ended or (time.time() if seen.running else story.last))
-        place, is_there = self._place, state == endings.INSTALLED
+        progress, state = self.progress, self.state(seen)
+        progress.close(seen.ended or (time.time() if seen.running else progress.last))
+        paths, is_there = self._place, state == endings.INSTALLED
         return {
             "state": state,
             "exit_code": seen.exit_code,
-            "words": endings.words(seen, story, state),
-            "stage": story.stage.value if story.stage else "",
-            "stages": stages(story, seen.started or 0.0),
-            "hosts": {name: host.state for name, host in story.hosts.items()},
-            "operators": story.operators.words(),
-            "errors": story.errors,
+            "words": endings.words(seen, progress, state),
+            "stage": progress.stage.value if progress.stage else "",
+            "stages": stages(progress, seen.started or 0.0),
+            "hosts": {name: host.state for name, host in progress.hosts.items()},
+            "operators": progress.operators.words(),
+            "errors": progress.errors,
             "troubles": [],
             "diagnosis": [],
             "findings": [],
             "power_cycled": [],
-            "console_url": story.console_url,
-            "api_url": story.api_url,
-            "kubeconfig": str(place.kubeconfig) if is_there else "",
-            "password_file": str(place.password) if is_there else "",
+            "console_url": progress.console_url,
+            "api_url": progress.api_url,
+            "kubeconfig": str(paths.kubeconfig) if is_there else "",
+            "password_file": str(paths.password) if is_there else "",
         }
 
 
 def glance(installation: Installation) -> dict[str, Any]:
     """How far it is now; nothing is told and nothing touched."""
-    seen = run.read(installation.place)
+    seen = run.read(installation.paths)
     reading = Reading(installation)
     for _entry in reading.new_entries():
         pass
     return reading.result(seen)
 
 
-def stages(story: Story, since: float) -> list[dict[str, Any]]:
+def stages(progress: Progress, since: float) -> list[dict[str, Any]]:
     """Times of the log are whole seconds."""
-    spent = story.spent(int(since))
+    spent = progress.spent(int(since))
     return [
         {"stage": stage.value, "seconds": round(seconds), "usual": round(usual.STAGES[stage].seconds)}
         for stage, seconds in spent.items()

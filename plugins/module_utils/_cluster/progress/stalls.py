@@ -16,41 +16,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 STANDS_STILL, SLOW, ERROR, HANGS = "installer.stands-still", "node.slow", "node.error", "node.hangs"
 
 
-def findings(story: Story, nodes: Iterable[Node], now: float, patience: float = 1.0) -> list[Finding]:
+def findings(progress: Progress, nodes: Iterable[Node], now: float, patience: float = 1.0) -> list[Finding]:
     """Since when it stands still is which standstill it is: another one of the same subject is another finding."""
     return [
-        *_stage(story, now, patience),
-        *_hosts(story, now, patience),
+        *_stage(progress, now, patience),
+        *_hosts(progress, now, patience),
         *(each for node in nodes for each in _silent(node, now, patience)),
     ]
 
 
-def is_late(story: Story, patience: float = 1.0) -> bool:
+def is_late(progress: Progress, patience: float = 1.0) -> bool:
     """Whether the stage in which it ended had taken longer than it usually does."""
-    usually = usual.STAGES.get(story.stage) if story.stage else None
-    return usually is not None and story.last - story.since > usually.seconds * patience
+    usually = usual.STAGES.get(progress.stage) if progress.stage else None
+    return usually is not None and progress.last - progress.since > usually.seconds * patience
 
 
-def _stage(story: Story, now: float, patience: float) -> Iterator[Finding]:
-    if story.stage is None or story.stage is Stage.COMPLETE:
+def _stage(progress: Progress, now: float, patience: float) -> Iterator[Finding]:
+    if progress.stage is None or progress.stage is Stage.COMPLETE:
         return
-    still = now - max(story.since, story.changed)
-    if still > usual.STAGES[story.stage].limit * patience:
-        since = max(story.since, story.changed)
-        yield found(STANDS_STILL, INSTALLER, stage=story.stage.value, seconds=still, since=since)
+    still = now - max(progress.since, progress.changed)
+    if still > usual.STAGES[progress.stage].limit * patience:
+        since = max(progress.since, progress.changed)
+        yield found(STANDS_STILL, INSTALLER, stage=progress.stage.value, seconds=still, since=since)
 
 
-def _hosts(story: Story, now: float, patience: float) -> Iterator[Finding]:
+def _hosts(progress: Progress, now: float, patience: float) -> Iterator[Finding]:
     """Only then does the log tell their states."""
-    if story.stage is not Stage.CONTROL_PLANE:
+    if progress.stage is not Stage.CONTROL_PLANE:
         return
-    for name, host in story.hosts.items():
+    for name, host in progress.hosts.items():
         still, limit = now - host.since, usual.HOSTS.get(host.state)
         if limit is not None and still > limit * patience and not host.trouble:
             yield found(SLOW, name, state=host.state, seconds=still, since=host.since)

@@ -46,7 +46,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         self._reading = Reading(self.installation)
-        self.story = self._reading.story
+        self.progress = self._reading.progress
         self.findings: list[Finding] = []
         self._asked: dict[tuple[str, str, float], float] = {}
         self._looked_at_nodes = 0.0
@@ -61,15 +61,15 @@ class Watch:
 
     def follow(self) -> dict[str, Any]:
         """Until it ends."""
-        self._teller = Teller(self.installation.place.events, run.read(self.installation.place).started)
+        self._teller = Teller(self.installation.paths.events, run.read(self.installation.paths).started)
         self._began = time.time()
         while True:
             # In this order: after its end come no entries that would be missed.
-            seen = run.read(self.installation.place)
+            seen = run.read(self.installation.paths)
             self._read_log()
             if not seen.running:
                 return self._ended(seen)
-            self._teller.tell_story(self.story, time.time())
+            self._teller.tell_progress(self.progress, time.time())
             self._forget_what_was_overcome()
             self._look_for_standstill(seen)
             wait.CLOCK.sleep(PAUSE * self._haste)
@@ -77,13 +77,13 @@ class Watch:
     def _read_log(self) -> None:
         for entry in self._reading.new_entries():
             if entry.at >= self._began - RECENT:
-                self._teller.tell_story(self.story, entry.at)
+                self._teller.tell_progress(self.progress, entry.at)
 
     def _look_for_standstill(self, seen: Run) -> None:
         now = time.time()
         if now - self._looked_at_nodes > LOOK_AT_NODES * self._haste:
             self._look_at_nodes(now)
-        found = stalls.findings(self.story, self._nodes, now, self.patience)
+        found = stalls.findings(self.progress, self._nodes, now, self.patience)
         new = [each for each in found if self._is_to_be_asked((each.subject, each.code, each.facts["since"]), now)]
         for finding in new:
             self._teller.tell_trouble(finding.subject, finding.text)
@@ -95,11 +95,11 @@ class Watch:
     def _look_at_nodes(self, now: float) -> None:
         self._looked_at_nodes, self._nodes = now, nodes_of(self.installation)
         if self._nodes:
-            off = diagnosis_of_nodes.switched_off(self.story, self._nodes)
+            off = diagnosis_of_nodes.switched_off(self.progress, self._nodes)
             self._teller.tell_off(diagnosis_of_nodes.of_switched_off(off) if off else None)
 
     def _forget_what_was_overcome(self) -> None:
-        if self.findings and self.story.changed > self._diagnosed_at:
+        if self.findings and self.progress.changed > self._diagnosed_at:
             self.findings = []
             self._teller.tell_relief()
 
@@ -110,12 +110,12 @@ class Watch:
         return True
 
     def _diagnose(self, suspects: Collection[str], *, late: bool) -> None:
-        evidence, self._diagnosed_at = diagnosis_evidence.gather(self.installation), self.story.changed
-        self.findings = diagnosis.findings(self.story, evidence, suspects, late=late)
+        evidence, self._diagnosed_at = diagnosis_evidence.gather(self.installation), self.progress.changed
+        self.findings = diagnosis.findings(self.progress, evidence, suspects, late=late)
         self._teller.tell_findings(self.findings)
 
     def _power_cycle(self, name: str, seen: Run) -> None:
-        record = power_cycle.Cycled(self.installation.place.directory / power_cycle.FILE, str(seen.started))
+        record = power_cycle.Cycled(self.installation.paths.directory / power_cycle.FILE, str(seen.started))
         vm_name = next(node["vm_name"] for node in self.installation.nodes if node["name"] == name)
         try:
             with connect(self.installation.libvirt_uri) as connection:
@@ -128,13 +128,13 @@ class Watch:
             self._teller.tell_trouble(name, done)
 
     def _ended(self, seen: Run) -> dict[str, Any]:
-        self._teller.tell_story(self.story, self.story.last or time.time())
+        self._teller.tell_progress(self.progress, self.progress.last or time.time())
         state = self._reading.state(seen)
         if state == endings.FAILED:
-            for error in self.story.errors[-LAST_ERRORS:]:
+            for error in self.progress.errors[-LAST_ERRORS:]:
                 self._teller.tell_trouble(INSTALLER, error)
-            self._diagnose({INSTALLER, *self._suspects()}, late=stalls.is_late(self.story, self.patience))
-        words = endings.words(seen, self.story, state)
+            self._diagnose({INSTALLER, *self._suspects()}, late=stalls.is_late(self.progress, self.patience))
+        words = endings.words(seen, self.progress, state)
         if state in (endings.FAILED, endings.INTERRUPTED):
             self._teller.tell_trouble(INSTALLER, f"{state}: {words}")
         elif state == endings.NOTHING:
@@ -148,4 +148,7 @@ class Watch:
         }
 
     def _suspects(self) -> set[str]:
-        return {finding.subject for finding in stalls.findings(self.story, self._nodes, self.story.last, self.patience)}
+        return {
+            finding.subject
+            for finding in stalls.findings(self.progress, self._nodes, self.progress.last, self.patience)
+        }

@@ -21,7 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import infra
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 OF_VMS = Path("/etc/apparmor.d/abstractions/libvirt-qemu")
 LOCAL = Path("/etc/apparmor.d/local/abstractions/libvirt-qemu")
@@ -29,23 +29,23 @@ MAY_BE_MISSING = f"include if exists <{LOCAL.relative_to('/etc/apparmor.d')}>"
 RULE = '  "{pools}/{base}-?????-bootstrap/*" rwk,'
 
 
-def allow(place: Place) -> None:
+def allow(paths: Paths) -> None:
     """For VMs that start from now on. Nothing where AppArmor has no rules for VMs."""
     if not OF_VMS.exists():
         return
-    rule = RULE.format(pools=POOLS, base=infra.base_of(place.lab)) + _mark(place)
+    rule = RULE.format(pools=POOLS, base=infra.base_of(paths.lab)) + _mark(paths)
     with _alone():
         directories.make(LOCAL.parent)
-        files.write_whole(LOCAL, "".join([*_others(place), f"{rule}\n"]), 0o644)
+        files.write_whole(LOCAL, "".join([*_others(paths), f"{rule}\n"]), 0o644)
 
 
-def is_allowed(place: Place) -> bool:
-    return any(_mark(place) in line for line in _lines())
+def is_allowed(paths: Paths) -> bool:
+    return any(_mark(paths) in line for line in _lines())
 
 
-def withdraw(place: Place) -> None:
+def withdraw(paths: Paths) -> None:
     with _alone():
-        others = _others(place)
+        others = _others(paths)
         if others or _has_to_be_there():
             files.write_whole(LOCAL, "".join(others), 0o644)
             return
@@ -62,12 +62,12 @@ def _has_to_be_there() -> bool:
     return OF_VMS.exists() and MAY_BE_MISSING not in OF_VMS.read_text(encoding="utf-8")
 
 
-def _mark(place: Place) -> str:
-    return f"  # nometal.ipi, lab {place.lab}."
+def _mark(paths: Paths) -> str:
+    return f"  # nometal.ipi, lab {paths.lab}."
 
 
-def _others(place: Place) -> list[str]:
-    return [line for line in _lines() if _mark(place) not in line]
+def _others(paths: Paths) -> list[str]:
+    return [line for line in _lines() if _mark(paths) not in line]
 
 
 def _lines() -> list[str]:

@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import ru
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, POOLS, Place, place_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, POOLS, Paths, paths_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect, connect_if_there
 
@@ -49,12 +49,12 @@ class TidyingPort:
 
     def read(self) -> Dangling:
         lab = self._lab
-        if installer_run.read(lab.place).running:
+        if installer_run.read(lab.paths).running:
             return Dangling((), ())
-        names = leftovers.names(self._connection, lab.place, lab.bridges)
+        names = leftovers.names(self._connection, lab.paths, lab.bridges)
         pools = [name for name in names if bootstrap.is_dangling(self._connection, name)]
         paths = [path for path in bootstrap.directories(pools) if path != POOLS or pools]
-        temporary = [lab.place.temporary] if lab.place.temporary.exists() else []
+        temporary = [lab.paths.temporary] if lab.paths.temporary.exists() else []
         return Dangling(tuple(pools), tuple(map(str, [*paths, *temporary])))
 
     def apply(self, step: Step) -> None:
@@ -74,8 +74,8 @@ class Tidying(Resource["Dangling | None", TidyingPort]):
 
     @contextmanager
     def open(self) -> Iterator[TidyingPort]:
-        place = self._lab.place
-        with _connected(place, self.params["libvirt_uri"]) as connection, _alone(place, check_mode=self.check_mode):
+        paths = self._lab.paths
+        with _connected(paths, self.params["libvirt_uri"]) as connection, _alone(paths, check_mode=self.check_mode):
             yield TidyingPort(connection, self._lab)
 
     def plan(self, current: Dangling | None, _desired: Dangling | None) -> Sequence[Step]:
@@ -98,7 +98,7 @@ class Removal(Resource["leftovers.Remains | None", leftovers.RemovalPort]):
     @contextmanager
     def open(self) -> Iterator[leftovers.RemovalPort]:
         connected = connect_if_there(self.params["libvirt_uri"], self._refuse_without_libvirt)
-        with connected as connection, _alone(self._lab.place, check_mode=self.check_mode):
+        with connected as connection, _alone(self._lab.paths, check_mode=self.check_mode):
             port = leftovers.RemovalPort(connection, self._lab)
             port.refuse_users()
             if not self.check_mode:
@@ -110,14 +110,14 @@ class Removal(Resource["leftovers.Remains | None", leftovers.RemovalPort]):
 
     def _refuse_without_libvirt(self, error: NotThereYetError) -> None:
         """Unless libvirt has nothing of the cluster's, by its own files: then files are all."""
-        place = self._lab.place
-        if not (place.directory.exists() or place.events.parent.exists()):
+        paths = self._lab.paths
+        if not (paths.directory.exists() or paths.events.parent.exists()):
             raise error
-        left = labs.bootstraps_left(place.lab)
+        left = labs.bootstraps_left(paths.lab)
         if left or not self.params["keep_nodes"]:
             what = f"{', '.join(left)} of the cluster" if left else "the nodes"
             raise OperatorError(
-                f"{error} Nothing was removed: {what} can be removed by libvirt only, and {place.directory} tells "
+                f"{error} Nothing was removed: {what} can be removed by libvirt only, and {paths.directory} tells "
                 "what of libvirt's belongs to the cluster."
             ) from error
 
@@ -141,7 +141,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def _lab_from(params: dict[str, Any]) -> leftovers.Lab:
     return leftovers.Lab(
-        place=place_of(params["lab"]),
+        paths=paths_of(params["lab"]),
         bridges=params["bridges"],
         nodes=[] if params["keep_nodes"] else params["nodes"],
         bmc_home=Path(params["bmc_home"]),
@@ -149,13 +149,13 @@ def _lab_from(params: dict[str, Any]) -> leftovers.Lab:
 
 
 @contextmanager
-def _alone(place: Place, *, check_mode: bool) -> Iterator[None]:
+def _alone(paths: Paths, *, check_mode: bool) -> Iterator[None]:
     """Nobody begins an installation of this lab meanwhile."""
     if check_mode:
         yield
         return
     try:
-        with prepare.alone(place):
+        with prepare.alone(paths):
             yield
     finally:
         for directory in (INSTALLS, INSTALLS.parent):
@@ -163,13 +163,13 @@ def _alone(place: Place, *, check_mode: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _connected(place: Place, uri: str) -> Iterator[Any]:
+def _connected(paths: Paths, uri: str) -> Iterator[Any]:
     try:
         with connect(uri) as connection:
             yield connection
     except NotThereYetError as error:
-        if not place.is_in_use:
+        if not paths.is_in_use:
             raise
         raise OperatorError(
-            f"{error} Nothing of the cluster was removed: {place.directory} tells what of libvirt's belongs to it."
+            f"{error} Nothing of the cluster was removed: {paths.directory} tells what of libvirt's belongs to it."
         ) from error

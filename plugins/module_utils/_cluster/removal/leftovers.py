@@ -23,7 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import (
     KNOWN_OF_INSTALL,
     KNOWN_OF_RUNS,
     RUNS,
-    Place,
+    Paths,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, infra
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_users import things_of_labs
@@ -42,7 +42,7 @@ LOOKS, SETTLE_SECONDS = 10, 0.5
 class Lab:
     """Whose installation it is, as the lab model has it."""
 
-    place: Place
+    paths: Paths
     bridges: Collection[str] = ()
     nodes: Sequence[Mapping[str, Any]] = ()
     """Those that are not named are left as they are."""
@@ -75,32 +75,32 @@ class Remains:
     apparmor_rule: bool = False
 
 
-def names(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
+def names(connection: Any, paths: Paths, bridges: Collection[str] = ()) -> list[str]:
     """Of its bootstrap VM: by the installer's notes, or else by its name and the bridges into which it is plugged."""
-    noted = infra.ids_of(place)
+    noted = infra.ids_of(paths)
     if noted or connection is None:
         return sorted(map(infra.bootstrap_of, noted))
-    return _claim(place, bridges).ours(bootstrap.all_named(connection))
+    return _claim(paths, bridges).ours(bootstrap.all_named(connection))
 
 
-def unproven(connection: Any, place: Place, bridges: Collection[str] = ()) -> list[str]:
+def unproven(connection: Any, paths: Paths, bridges: Collection[str] = ()) -> list[str]:
     """What only has such a name, and stays, each with what is known of it."""
-    if infra.ids_of(place) or connection is None:
+    if infra.ids_of(paths) or connection is None:
         return []
     labs = {*(path.name for parent in (INSTALLS, LABS) for path in _directories(parent)), *things_of_labs(connection)}
-    rivals = infra.rivals_of(place.lab, labs - {place.lab})
-    names_alike = _claim(place, bridges).unproven(bootstrap.all_named(connection))
-    return [infra.kept(name, place.lab, rivals) for name in names_alike]
+    rivals = infra.rivals_of(paths.lab, labs - {paths.lab})
+    names_alike = _claim(paths, bridges).unproven(bootstrap.all_named(connection))
+    return [infra.kept(name, paths.lab, rivals) for name in names_alike]
 
 
-def _claim(place: Place, bridges: Collection[str]) -> infra.Claim:
-    others = [Place(path.name) for path in _directories(INSTALLS) if path.name != place.lab]
+def _claim(paths: Paths, bridges: Collection[str]) -> infra.Claim:
+    others = [Paths(path.name) for path in _directories(INSTALLS) if path.name != paths.lab]
     noted = frozenset(infra.bootstrap_of(known) for other in others for known in infra.ids_of(other))
-    return infra.Claim(cluster=place.lab, bridges=frozenset(bridges), others=noted)
+    return infra.Claim(cluster=paths.lab, bridges=frozenset(bridges), others=noted)
 
 
-def find(connection: Any, place: Place, bridges: Collection[str] = ()) -> Leftovers:
-    own = names(connection, place, bridges)
+def find(connection: Any, paths: Paths, bridges: Collection[str] = ()) -> Leftovers:
+    own = names(connection, paths, bridges)
     return Leftovers(
         domains=tuple(name for name in bootstrap.domains(connection) if name in own),
         pools=tuple(name for name in bootstrap.pools(connection) if name in own),
@@ -130,12 +130,12 @@ class RemovalPort:
 
     def __init__(self, connection: Any, lab: Lab, *, records: bool = True) -> None:
         """Records: all that the host keeps of the installation, bundles included, not only what the installer made."""
-        place = lab.place
+        paths = lab.paths
         self._connection = connection
         self._lab = lab
-        self._nodes = Nodes(connection, place.lab, lab.nodes, lab.bmc_home)
-        made = (place.assets, place.temporary, place.output, place.run)
-        self._paths = (place.directory, place.events.parent) if records else made
+        self._nodes = Nodes(connection, paths.lab, lab.nodes, lab.bmc_home)
+        made = (paths.assets, paths.temporary, paths.output, paths.run)
+        self._paths = (paths.directory, paths.events.parent) if records else made
         self._records = records
         self._was_running = False
         self._done: set[str] = set()
@@ -150,32 +150,32 @@ class RemovalPort:
         """Say, before anything is changed, who depends on disks that would be wiped or removed."""
         if not self._connection:  # then none is
             return
-        boot = find(self._connection, self._lab.place, self._lab.bridges)
+        boot = find(self._connection, self._lab.paths, self._lab.bridges)
         images = [
             str(file) for path in map(Path, boot.directories) if path != bootstrap.POOLS for file in path.glob("*")
         ]
         users = [*self._nodes.users(), *disk_users.told(self._connection, images, boot.domains)]
         if users:
             raise OperatorError(
-                f"Nothing of the cluster of lab {self._lab.place.lab} was removed, for others depend on its disks: "
+                f"Nothing of the cluster of lab {self._lab.paths.lab} was removed, for others depend on its disks: "
                 f"{'; '.join(users)}. Remove those first, or give them other disks."
             )
 
     def end_installer(self) -> None:
         """Until it has ended, it makes what is to be removed; so this comes before reading, except in check mode."""
-        self._was_running = run.stop(self._lab.place, seconds=STOPPING_SECONDS)
+        self._was_running = run.stop(self._lab.paths, seconds=STOPPING_SECONDS)
 
     def read(self) -> Remains:
         lab = self._lab
-        left = find(self._connection, lab.place, lab.bridges)
+        left = find(self._connection, lab.paths, lab.bridges)
         self.bootstrap_vms = left.domains
-        self.unproven = unproven(self._connection, lab.place, lab.bridges)
+        self.unproven = unproven(self._connection, lab.paths, lab.bridges)
         return Remains(
-            running=self._was_running or run.read(lab.place).running,
+            running=self._was_running or run.read(lab.paths).running,
             leftovers=left,
             nodes=self._nodes.look() if self._connection else (),
             files=tuple(str(path) for path in self._paths if self._is_left(path)),
-            apparmor_rule=self._records and apparmor.is_allowed(lab.place),
+            apparmor_rule=self._records and apparmor.is_allowed(lab.paths),
         )
 
     def apply(self, step: Step) -> None:
@@ -183,7 +183,7 @@ class RemovalPort:
             "stop": lambda _what: self.end_installer(),
             "undefine": self._undefine,
             "undefine pool": lambda name: bootstrap.remove_pool(self._connection, name),
-            "withdraw": lambda _what: apparmor.withdraw(self._lab.place),
+            "withdraw": lambda _what: apparmor.withdraw(self._lab.paths),
             "remove": lambda path: self._remove(Path(path)),
             "switch off": self._nodes.switch_off,
             "blank": self._nodes.blank,
@@ -204,44 +204,44 @@ class RemovalPort:
                 break
             if look == LOOKS - 1:
                 raise OperatorError(
-                    f"Something switches nodes of lab {self._lab.place.lab} on again and again "
+                    f"Something switches nodes of lab {self._lab.paths.lab} on again and again "
                     f"({', '.join(map(str, again))}): stop whatever manages them, then run this again."
                 )
-        files.remove(self._lab.place.claimed)
+        files.remove(self._lab.paths.claimed)
         for directory in (RUNS, RUNS.parent) if "remove" in self._done else ():
             files.remove_empty(directory)
 
     def stays(self) -> list[str]:
         """What others have in the directories of the installation."""
-        place = self._lab.place
+        paths = self._lab.paths
         return [
-            *removal.foreign(place.directory, KNOWN_OF_INSTALL),
-            *removal.foreign(place.events.parent, KNOWN_OF_RUNS),
+            *removal.foreign(paths.directory, KNOWN_OF_INSTALL),
+            *removal.foreign(paths.events.parent, KNOWN_OF_RUNS),
         ]
 
     def _is_left(self, path: Path) -> bool:
-        place = self._lab.place
-        if path == place.directory:
-            return place.is_in_use
-        known = {place.events.parent: KNOWN_OF_RUNS, place.assets: KNOWN_OF_CLUSTER}
+        paths = self._lab.paths
+        if path == paths.directory:
+            return paths.is_in_use
+        known = {paths.events.parent: KNOWN_OF_RUNS, paths.assets: KNOWN_OF_CLUSTER}
         return removal.has_known(path, known[path]) if path in known else path.exists()
 
     def _undefine(self, name: str) -> None:
         """Without the installer's notes, its domain is all that says whose its other things are."""
-        place = self._lab.place
-        if not infra.ids_of(place):
+        paths = self._lab.paths
+        if not infra.ids_of(paths):
             ids = [bootstrap_vm[: -len(infra.SUFFIX)] for bootstrap_vm in self.bootstrap_vms]
-            files.write_whole(place.claimed, json.dumps({"infraIDs": ids}) + "\n", 0o600)
+            files.write_whole(paths.claimed, json.dumps({"infraIDs": ids}) + "\n", 0o600)
         bootstrap.remove_domain(self._connection, name)
 
     def _remove(self, path: Path) -> None:
         """The directory is the lock of who removes it, so that it goes last, empty."""
-        place = self._lab.place
-        if path == place.directory:
+        paths = self._lab.paths
+        if path == paths.directory:
             self.kept += removal.remove_entries(path, KNOWN_OF_INSTALL)
-        elif path == place.events.parent:
+        elif path == paths.events.parent:
             self.kept += removal.remove_known(path, KNOWN_OF_RUNS)
-        elif path == place.assets:
+        elif path == paths.assets:
             self.kept += removal.remove_known(path, KNOWN_OF_CLUSTER)
         else:
             self.kept += bootstrap.remove_path(path)
@@ -249,7 +249,7 @@ class RemovalPort:
 
 def remove(  # noqa: PLR0913 - few callers, and names say what is what
     connection: Any,
-    place: Place,
+    paths: Paths,
     nodes: Sequence[Mapping[str, Any]] = (),
     bmc_home: Path = BMC_HOME,
     bridges: Collection[str] = (),
@@ -257,7 +257,7 @@ def remove(  # noqa: PLR0913 - few callers, and names say what is what
     records: bool = True,
 ) -> list[str]:
     """Returns what was done. Without records, bundles and what the next installation goes on with stay."""
-    port = RemovalPort(connection, Lab(place, bridges, nodes, bmc_home), records=records)
+    port = RemovalPort(connection, Lab(paths, bridges, nodes, bmc_home), records=records)
     port.refuse_users()
     port.end_installer()
     steps = plan(port.read())

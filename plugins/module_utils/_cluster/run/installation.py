@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.prepare import Job
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.situation import Wanted
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.program import Program
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 
 @dataclass(frozen=True)
 class Lab:
     """What is at hand of it. Making a job or finding the program fails when something of it is wrong."""
 
-    place: Place
+    paths: Paths
     wanted: Wanted
     environment: Mapping[str, str]
     find_program: Callable[[], Program]
@@ -48,7 +48,7 @@ def install(lab: Lab, *, check_mode: bool) -> Outcome:
     outcome, _facts = _look(lab)
     if check_mode or outcome.todo.kind not in (decision.FRESH, decision.RESUME):
         return outcome
-    with prepare.alone(lab.place):
+    with prepare.alone(lab.paths):
         outcome, facts = _look(lab)  # another play may have begun it meanwhile
         if outcome.todo.kind == decision.FRESH:
             return _begin(lab, outcome.todo)
@@ -58,24 +58,24 @@ def install(lab: Lab, *, check_mode: bool) -> Outcome:
 
 
 def _look(lab: Lab) -> tuple[Outcome, Facts]:
-    facts = situation.look(lab.place, lab.wanted)
+    facts = situation.look(lab.paths, lab.wanted)
     todo = decision.decide(facts)
     return Outcome(todo, decision.note_of(facts, todo)), facts
 
 
 def _begin(lab: Lab, todo: Decision) -> Outcome:
     program = lab.find_program()
-    with prepare.drafted(lab.place, lab.make_job(program)) as note:  # nothing is removed for one that cannot begin
+    with prepare.drafted(lab.paths, lab.make_job(program)) as note:  # nothing is removed for one that cannot begin
         removed = _remove(lab) if todo.clears else []
-        prepare.adopt(lab.place)
-    apparmor.allow(lab.place)
+        prepare.adopt(lab.paths)
+    apparmor.allow(lab.paths)
     _start(lab, program, todo, program.version, lab.wanted.config_digest)
     return Outcome(todo, note, tuple(removed))
 
 
 def _go_on(lab: Lab, outcome: Outcome, facts: Facts) -> Outcome:
-    program, last = lab.find_program(), run.read(lab.place)
-    prepare.make_directories(lab.place)
+    program, last = lab.find_program(), run.read(lab.paths)
+    prepare.make_directories(lab.paths)
     removed = _remove_bootstrap(lab) if outcome.todo.removes_bootstrap else []
     _start(lab, program, outcome.todo, facts.version or program.version, last.config_digest)
     return replace(outcome, removed=tuple(removed))
@@ -85,25 +85,25 @@ def _start(lab: Lab, program: Program, todo: Decision, version: str, config_dige
     plan = Plan(
         program=str(program.path),
         commands=todo.commands,
-        assets=str(lab.place.assets),
+        assets=str(lab.paths.assets),
         environment=lab.environment,
         version=version,
         config_digest=config_digest,
     )
     directories.note([bootstrap.POOLS], directories.MEMORY)  # the installer makes it
-    run.start(lab.place, plan)
+    run.start(lab.paths, plan)
 
 
 def _remove(lab: Lab) -> list[str]:
     wanted = lab.wanted
     with connect(wanted.libvirt_uri) as connection:
-        return leftovers.remove(connection, lab.place, wanted.nodes, wanted.bmc_home, wanted.bridges, records=False)
+        return leftovers.remove(connection, lab.paths, wanted.nodes, wanted.bmc_home, wanted.bridges, records=False)
 
 
 def _remove_bootstrap(lab: Lab) -> list[str]:
     """As `destroy bootstrap` does with one that runs. What it has logged stays: a bundle may want it."""
     with connect(lab.wanted.libvirt_uri) as connection:
-        left = leftovers.find(connection, lab.place, lab.wanted.bridges)
+        left = leftovers.find(connection, lab.paths, lab.wanted.bridges)
         for name in left.domains:
             bootstrap.remove_domain(connection, name)
         for name in left.pools:

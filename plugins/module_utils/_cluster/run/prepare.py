@@ -22,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import ru
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories, files, removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import locked
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CACHE, KNOWN_OF_CLUSTER, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CACHE, KNOWN_OF_CLUSTER, Paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class Job:
     """With all secrets in it."""
     secrets: Sequence[str]
     """What may not be shown, as far as the configuration's keys do not tell it."""
-    known_secrets: Callable[[Place], Iterable[str]]
+    known_secrets: Callable[[Paths], Iterable[str]]
     """All of them, once everything is written down there."""
     manifests: Mapping[str, str]
     media_tls: bool
@@ -56,7 +56,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Draft(Place):
+class Draft(Paths):
     """Beside what is there of a lab's installation: the next one, until it is known to be good."""
 
     @property
@@ -64,7 +64,7 @@ class Draft(Place):
         return super().directory / "draft"
 
 
-def environment_of(place: Place, tools: Path, more: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
+def environment_of(paths: Paths, tools: Path, more: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, str]:
     """Nothing else of ours: it may name other registries, another cluster."""
     given = {name: str(value) for name, value in more.items()}
     return {
@@ -72,31 +72,31 @@ def environment_of(place: Place, tools: Path, more: Mapping[str, Any], config: M
         **no_proxy.exceptions(given, config),
         "PATH": f"{tools}:{PATH}",
         "LANG": "C.UTF-8",
-        "HOME": str(place.directory),
-        "TMPDIR": str(place.temporary),
+        "HOME": str(paths.directory),
+        "TMPDIR": str(paths.temporary),
         "XDG_CACHE_HOME": str(CACHE),
     }
 
 
 @contextmanager
-def alone(place: Place) -> Iterator[None]:
+def alone(paths: Paths) -> Iterator[None]:
     """Others that prepare an installation of this lab are waited for."""
     with ExitStack() as held:
         wait.require(
-            lambda: _is_taken(place, held),
+            lambda: _is_taken(paths, held),
             WAITING_SECONDS,
-            lambda: f"Another play is preparing an installation of lab {place.lab} and does not end.",
+            lambda: f"Another play is preparing an installation of lab {paths.lab} and does not end.",
         )
         try:
             yield
         finally:
-            files.remove_empty(place.directory)
+            files.remove_empty(paths.directory)
 
 
 @contextmanager
-def drafted(place: Place, job: Job) -> Iterator[str]:
+def drafted(paths: Paths, job: Job) -> Iterator[str]:
     """The installer has made its manifests, so it takes the configuration. What the operator should know is given."""
-    draft = Draft(place.lab)
+    draft = Draft(paths.lab)
     try:
         _remove(draft.directory)  # of one that was killed
         make_directories(draft)
@@ -112,20 +112,20 @@ def drafted(place: Place, job: Job) -> Iterator[str]:
         _remove(draft.directory)
 
 
-def adopt(place: Place) -> None:
+def adopt(paths: Paths) -> None:
     """The draft, in place of all that is there but for what an administrator has put beside it."""
-    draft = Draft(place.lab)
-    _clear(place)
-    make_directories(place)
-    draft.config.replace(place.config)
-    draft.secrets.replace(place.secrets)
-    files.replace_directory(draft.assets, place.assets)
+    draft = Draft(paths.lab)
+    _clear(paths)
+    make_directories(paths)
+    draft.config.replace(paths.config)
+    draft.secrets.replace(paths.secrets)
+    files.replace_directory(draft.assets, paths.assets)
 
 
-def _clear(place: Place) -> None:
-    removal.remove_known(place.assets, KNOWN_OF_CLUSTER)
-    _remove(place.temporary)
-    for file in (place.config, place.secrets, place.runner, place.run, place.output, place.directory / runner.PLAN):
+def _clear(paths: Paths) -> None:
+    removal.remove_known(paths.assets, KNOWN_OF_CLUSTER)
+    _remove(paths.temporary)
+    for file in (paths.config, paths.secrets, paths.runner, paths.run, paths.output, paths.directory / runner.PLAN):
         files.remove(file)
 
 
@@ -135,22 +135,22 @@ def _remove(directory: Path) -> None:
         raise OperatorError(f"{directory} cannot be made anew, for others have something in it: {', '.join(stays)}.")
 
 
-def make_directories(place: Place) -> None:
-    for directory in (place.directory, place.assets, place.temporary):
+def make_directories(paths: Paths) -> None:
+    for directory in (paths.directory, paths.assets, paths.temporary):
         files.own_directory(directory, OURS)
     directories.note([CACHE.parent], directories.MEMORY)
     files.own_directory(CACHE)
 
 
-def _is_taken(place: Place, held: ExitStack) -> bool:
+def _is_taken(paths: Paths, held: ExitStack) -> bool:
     """The directory itself is the lock, so that there is nothing to leave behind."""
     with suppress(FileNotFoundError):  # another play has just ended, and removed it
-        return held.enter_context(locked(place.directory, lambda: files.own_directory(place.directory, OURS)))
+        return held.enter_context(locked(paths.directory, lambda: files.own_directory(paths.directory, OURS)))
     return False
 
 
-def _create_manifests(place: Place, job: Job) -> None:
-    command = [str(job.program), "create", "manifests", "--dir", str(place.assets)]
+def _create_manifests(paths: Paths, job: Job) -> None:
+    command = [str(job.program), "create", "manifests", "--dir", str(paths.assets)]
     try:
         done = subprocess.run(
             command,
@@ -159,15 +159,15 @@ def _create_manifests(place: Place, job: Job) -> None:
             capture_output=True,
             text=True,
             errors="replace",
-            cwd=place.directory,
-            env={**job.environment, "HOME": str(place.directory), "TMPDIR": str(place.temporary)},
+            cwd=paths.directory,
+            env={**job.environment, "HOME": str(paths.directory), "TMPDIR": str(paths.temporary)},
             umask=0o077,
             timeout=MANIFESTS_SECONDS,
         )
     except subprocess.TimeoutExpired as error:
         raise OperatorError(f"`{job.program.name} create manifests` did not end in {MANIFESTS_SECONDS} s.") from error
     if done.returncode:
-        found = "\n".join(installer_errors.errors_in(done.stderr + done.stdout, job.known_secrets(place)))
+        found = "\n".join(installer_errors.errors_in(done.stderr + done.stdout, job.known_secrets(paths)))
         if done.returncode == WRONG_CONFIG:
             raise OperatorError(f"The installer refuses the lab's install-config.yaml:\n{found}")
         code = f"ended with {done.returncode}"

@@ -26,7 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.program import P
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 STARTING_SECONDS, STOPPING_SECONDS, KILLING_SECONDS = 15, 120, 10
 SYSTEMD_SECONDS = STOPPING_SECONDS + 30
@@ -65,87 +65,87 @@ class Plan:
     config_digest: str
 
 
-def read(place: Place) -> Run:
+def read(paths: Paths) -> Run:
     """In this order, for after the end of what runs its last note is there."""
-    is_running = running.is_held(place.lock)
-    return _run_of(_noted(place.run), running=is_running)
+    is_running = running.is_held(paths.lock)
+    return _run_of(_noted(paths.run), running=is_running)
 
 
-def is_orphan(place: Place) -> bool:
+def is_orphan(paths: Paths) -> bool:
     """The installer runs, but its runner was killed: nobody will note how it ends. All processes are looked at."""
-    pids = list(running.holders(place.lock))
-    return bool(pids) and not any(running.runs(pid, place.runner) for pid in pids)
+    pids = list(running.holders(paths.lock))
+    return bool(pids) and not any(running.runs(pid, paths.runner) for pid in pids)
 
 
 def boot_id() -> str:
     return runner.BOOT_ID.read_text(encoding="ascii").strip()
 
 
-def start(place: Place, plan: Plan) -> None:
+def start(paths: Paths, plan: Plan) -> None:
     """Returns when it runs, or has ended already."""
     began = time.time()
     identity = secrets.token_hex(8)
-    files.write_whole(place.directory / runner.PLAN, json.dumps({**asdict(plan), "id": identity}) + "\n", 0o600)
-    Program(place.runner, text_of(runner), 0o600).install()
+    files.write_whole(paths.directory / runner.PLAN, json.dumps({**asdict(plan), "id": identity}) + "\n", 0o600)
+    Program(paths.runner, text_of(runner), 0o600).install()
     by_systemd = Path("/run/systemd/system").is_dir()
-    (_start_by_systemd if by_systemd else _start_detached)(place)
+    (_start_by_systemd if by_systemd else _start_detached)(paths)
 
     def has_begun() -> bool:
-        return bool(_noted(place.run).get("id") == identity)
+        return bool(_noted(paths.run).get("id") == identity)
 
-    wait.comes_true(lambda: has_begun() or (by_systemd and _has_gone(place)), STARTING_SECONDS, PAUSE)
+    wait.comes_true(lambda: has_begun() or (by_systemd and _has_gone(paths)), STARTING_SECONDS, PAUSE)
     if not has_begun():
-        raise OperatorError(f"The installer of lab {place.lab} did not begin.\n{_last_words(place, began)}")
+        raise OperatorError(f"The installer of lab {paths.lab} did not begin.\n{_last_words(paths, began)}")
 
 
-def stop(place: Place, seconds: float = STOPPING_SECONDS) -> bool:
+def stop(paths: Paths, seconds: float = STOPPING_SECONDS) -> bool:
     """Whether anything ran. It is asked to end as by Ctrl-C, has so long for it, and is killed after that."""
-    if not running.is_held(place.lock):
+    if not running.is_held(paths.lock):
         return False
-    _ask_to_end(place)
-    if wait.comes_true(lambda: not running.is_held(place.lock), seconds, PAUSE):
+    _ask_to_end(paths)
+    if wait.comes_true(lambda: not running.is_held(paths.lock), seconds, PAUSE):
         return True
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in running.holders(place.lock):
+        for pid in running.holders(paths.lock):
             _send(pid, number)
-        if wait.comes_true(lambda: not running.is_held(place.lock), KILLING_SECONDS, PAUSE):
+        if wait.comes_true(lambda: not running.is_held(paths.lock), KILLING_SECONDS, PAUSE):
             return True
-    pids = ", ".join(map(str, running.holders(place.lock)))
-    raise OperatorError(f"The installer of lab {place.lab} does not end, process {pids}, not even killed: see why.")
+    pids = ", ".join(map(str, running.holders(paths.lock)))
+    raise OperatorError(f"The installer of lab {paths.lab} does not end, process {pids}, not even killed: see why.")
 
 
-def _ask_to_end(place: Place) -> None:
-    holders = list(running.holders(place.lock))
-    runners = [pid for pid in holders if running.runs(pid, place.runner)]
+def _ask_to_end(paths: Paths) -> None:
+    holders = list(running.holders(paths.lock))
+    runners = [pid for pid in holders if running.runs(pid, paths.runner)]
     for pid in runners:
         _send(pid, signal.SIGTERM)  # it asks the installer, and notes how that ends
     for pid in [] if runners else holders:
         _send(pid, signal.SIGINT)
 
 
-def _unit_of(place: Place) -> str:
-    return f"nometal-install-{place.lab}.service"
+def _unit_of(paths: Paths) -> str:
+    return f"nometal-install-{paths.lab}.service"
 
 
-def _start_by_systemd(place: Place) -> None:
-    unit = _unit_of(place)
+def _start_by_systemd(paths: Paths) -> None:
+    unit = _unit_of(paths)
     # The unit of a run that has just ended may be there for an instant more.
-    wait.comes_true(lambda: _has_gone(place), KILLING_SECONDS, PAUSE)
+    wait.comes_true(lambda: _has_gone(paths), KILLING_SECONDS, PAUSE)
     processes.run(
-        *("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--description=Installation of lab {place.lab}"),
+        *("systemd-run", "--quiet", "--collect", f"--unit={unit}", f"--description=Installation of lab {paths.lab}"),
         "--property=KillMode=process",  # an installer whose runner is killed runs on
         f"--property=TimeoutStopSec={SYSTEMD_SECONDS}",
-        *(PYTHON, "-I", str(place.runner), str(place.directory)),
+        *(PYTHON, "-I", str(paths.runner), str(paths.directory)),
     )
 
 
-def _has_gone(place: Place) -> bool:
-    shown = processes.run("systemctl", "show", "--property=LoadState", "--value", _unit_of(place))
+def _has_gone(paths: Paths) -> bool:
+    shown = processes.run("systemctl", "show", "--property=LoadState", "--value", _unit_of(paths))
     return shown.strip() == "not-found"
 
 
-def _start_detached(place: Place) -> None:
-    command = [PYTHON, "-I", str(place.runner), str(place.directory), runner.DETACHED]
+def _start_detached(paths: Paths) -> None:
+    command = [PYTHON, "-I", str(paths.runner), str(paths.directory), runner.DETACHED]
     nothing = subprocess.DEVNULL
     # Ansible's job is over when nothing holds its output any more.
     subprocess.run(command, check=False, stdin=nothing, stdout=nothing, stderr=nothing, env=ENVIRONMENT, umask=0o077)
@@ -168,10 +168,10 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _last_words(place: Place, began: float) -> str:
+def _last_words(paths: Paths, began: float) -> str:
     """Its own, and those of systemd: where it could not even begin to speak, nothing else says why."""
     lines: list[str] = []
     with suppress(OSError):
-        lines = place.output.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
-    lines.append(processes.journal_of(_unit_of(place), began, LAST_LINES))
-    return Redactor(bundle_secrets.known(place)).text("\n".join(lines).strip())
+        lines = paths.output.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+    lines.append(processes.journal_of(_unit_of(paths), began, LAST_LINES))
+    return Redactor(bundle_secrets.known(paths)).text("\n".join(lines).strip())

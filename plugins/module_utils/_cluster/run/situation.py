@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import progress as story
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import progress_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import bootstrap, leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal.wipe import Nodes
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
-    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Place
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 AFTER_INFRASTRUCTURE = {Stage.API, Stage.BOOTSTRAP, Stage.ETCD}
 """The control plane's stage is not one of them: up to 4.15, Terraform provisions it."""
@@ -48,17 +48,17 @@ class Wanted:
     libvirt_uri: str
 
 
-def look(place: Place, wanted: Wanted) -> Facts:
-    last = run.read(place)
-    facts = _facts(place, last, _story(place), wanted)
+def look(paths: Paths, wanted: Wanted) -> Facts:
+    last = run.read(paths)
+    facts = _facts(paths, last, _progress_of(paths), wanted)
     if decision.decide(facts).kind in (decision.ATTACH, decision.DONE):
         return facts  # whatever libvirt would say
     try:
         with connect(wanted.libvirt_uri) as connection:
-            there, running = _bootstrap(connection, place, wanted)
+            there, running = _bootstrap(connection, paths, wanted)
             facts = replace(facts, bootstrap_there=there, bootstrap_running=running)
             if decision.decide(facts).kind == decision.FRESH and not wanted.restart:
-                facts = replace(facts, nodes_in_use=_in_use(connection, place, wanted))
+                facts = replace(facts, nodes_in_use=_in_use(connection, paths, wanted))
     except NotThereYetError:
         if facts.infrastructure:
             raise
@@ -78,13 +78,13 @@ def is_other(version: str, wanted: str) -> bool:
     return bool(release and tools_release.CHANNEL.fullmatch(wanted)) and release != tools_release.numbers(wanted)
 
 
-def _facts(place: Place, last: Run, told: Story, wanted: Wanted) -> Facts:
+def _facts(paths: Paths, last: Run, told: Progress, wanted: Wanted) -> Facts:
     stages = {span.stage for span in told.spans}
     return Facts(
         restart=wanted.restart,
         ran=last.there,
         running=last.running,
-        orphan=last.running and run.is_orphan(place),
+        orphan=last.running and run.is_orphan(paths),
         commands=last.commands,
         current=last.current,
         exit_code=last.exit_code,
@@ -95,7 +95,7 @@ def _facts(place: Place, last: Run, told: Story, wanted: Wanted) -> Facts:
         bootstrapped=told.bootstrap_complete,
         bootstrap_destroyed=told.bootstrap_destroyed,
         complete=told.complete,
-        has_metadata=place.metadata.exists(),
+        has_metadata=paths.metadata.exists(),
         release=release_of(last.version),
         config_changed=bool(last.config_digest) and last.config_digest != wanted.config_digest,
         version=last.version,
@@ -103,20 +103,20 @@ def _facts(place: Place, last: Run, told: Story, wanted: Wanted) -> Facts:
     )
 
 
-def _story(place: Place) -> Story:
+def _progress_of(paths: Paths) -> Progress:
     with suppress(FileNotFoundError):
-        return story.told(log.entries(place.log.read_text(encoding="utf-8", errors="replace")))
-    return story.told(())
+        return progress_of(log.entries(paths.log.read_text(encoding="utf-8", errors="replace")))
+    return progress_of(())
 
 
-def _bootstrap(connection: Any, place: Place, wanted: Wanted) -> tuple[bool, bool]:
+def _bootstrap(connection: Any, paths: Paths, wanted: Wanted) -> tuple[bool, bool]:
     """Whether the bootstrap VM is there, and whether it runs."""
-    names = leftovers.names(connection, place, wanted.bridges)
+    names = leftovers.names(connection, paths, wanted.bridges)
     there = set(names) & set(bootstrap.domains(connection))
     return bool(there), any(connection.lookupByName(name).isActive() for name in there)
 
 
-def _in_use(connection: Any, place: Place, wanted: Wanted) -> tuple[str, ...]:
+def _in_use(connection: Any, paths: Paths, wanted: Wanted) -> tuple[str, ...]:
     own = [node for node in wanted.nodes if node.get("installer", True)]
-    found = Nodes(connection, place.lab, own, wanted.bmc_home).look()
+    found = Nodes(connection, paths.lab, own, wanted.bmc_home).look()
     return tuple(node.vm_name for node in found if node.running or node.written)

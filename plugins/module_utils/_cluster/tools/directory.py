@@ -25,7 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import locked, nothing
 from ansible_collections.nometal.ipi.plugins.module_utils._core.own_directory import MARK_TEXT, OwnDirectory
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Place
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import INSTALLS, Paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +130,7 @@ class ToolsPort:
 
     def _forget_older(self) -> None:
         """Channels move on, and each release takes about a gigabyte."""
-        in_use = {run.read(Place(path.name)).version for path in INSTALLS.glob("*")}
+        in_use = {run.read(Paths(path.name)).version for path in INSTALLS.glob("*")}
         alike = self._path.glob(f"{self._request.distribution}-*")
         found = {entry: kept.version for entry in alike if (kept := tools_kept.read(entry))}
         own = tools_release.numbers(self._answer.version)

@@ -17,6 +17,7 @@ except ImportError:  # connect() has said so by the time that anything here runs
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, Port
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Network, VethPair
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.domain_xml import parsed
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_health import health_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_xml import definition_of
@@ -34,11 +35,11 @@ FAILURES = (OperatorError, OSError, ValueError, LookupError, *([libvirt.libvirtE
 class Scene:
     """What to look at, all in the words of the lab model; `vms` has the VM's name of each node and of the bootstrap."""
 
-    networks: Sequence[Mapping[str, Any]]
+    networks: Sequence[Network]
     bridges: Sequence[str]
-    veth_pairs: Sequence[Mapping[str, Any]] = ()
+    veth_pairs: Sequence[VethPair] = ()
     vms: Mapping[str, str] = field(default_factory=dict)
-    endpoints: Sequence[Mapping[str, Any]] = ()
+    endpoints: Sequence[Port] = ()
 
 
 class Unread(list[str]):
@@ -74,33 +75,33 @@ def read(connection: Any, scene: Scene) -> dict[str, Any]:
 
 
 def _ends(scene: Scene) -> list[str]:
-    return [pair[end]["name"] for pair in scene.veth_pairs for end in ("a", "b")]
+    return [end.name for pair in scene.veth_pairs for end in pair.ends]
 
 
 def _taps(vms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [nic["tap"] for vm in vms.values() for nic in vm["nics"] if nic["tap"]]
 
 
-def _veth_pair(pair: Mapping[str, Any]) -> dict[str, Any]:
+def _veth_pair(pair: VethPair) -> dict[str, Any]:
     """As it should be: what there is of it is among the links."""
-    ends = [{"name": pair[end]["name"], "bridge": pair[end].get("bridge")} for end in ("a", "b")]
-    return {"name": pair["name"], "mtu": pair.get("mtu"), "ends": ends}
+    ends = [{"name": end.name, "bridge": end.bridge} for end in pair.ends]
+    return {"name": pair.name, "mtu": pair.mtu, "ends": ends}
 
 
-def _network(connection: Any, wanted: Mapping[str, Any], unread: Unread) -> dict[str, Any]:
+def _network(connection: Any, wanted: Network, unread: Unread) -> dict[str, Any]:
     found = {
-        "name": wanted["name"],
-        "role": wanted["role"],
+        "name": wanted.name,
+        "role": wanted.role,
         "state": MISSING,
-        "bridge": wanted["bridge"],
-        "forward": wanted.get("forward"),
+        "bridge": wanted.bridge,
+        "forward": str(wanted.forward),
         "routes_ipv6": False,
-        "mtu": wanted.get("mtu"),
-        "addresses": [f"{each['gateway']}/{each['prefix']}" for each in wanted["addresses"] if each["gateway"]],
+        "mtu": wanted.mtu,
+        "addresses": [f"{each.gateway}/{each.prefix}" for each in wanted.addresses if each.gateway],
         "missing_addresses": [],
         "dnsmasq": None,
     }
-    seen = unread.guard(f"network {wanted['name']}", lambda: _seen_of_network(connection, wanted["name"]), {})
+    seen = unread.guard(f"network {wanted.name}", lambda: _seen_of_network(connection, wanted.name), {})
     return {**found, **seen}
 
 
@@ -160,9 +161,8 @@ def _looked_up(things: Sequence[Any], name: str) -> Any:
     return next((thing for thing in things if thing.name() == name), None)
 
 
-def _bmc(endpoints: Sequence[Mapping[str, Any]], unread: Unread) -> list[dict[str, Any]]:
-    ports = tuple(Port(each["address"], each["port"], each["protocol"]) for each in endpoints)
-    taken = unread.guard("BMC ports", lambda: measure_ports(Needs(ports=ports)), None)
+def _bmc(ports: Sequence[Port], unread: Unread) -> list[dict[str, Any]]:
+    taken = unread.guard("BMC ports", lambda: measure_ports(Needs(ports=tuple(ports))), None)
     held = None if taken is None else {busy.port: [str(holder) for holder in busy.holders] for busy in taken}
     return [_endpoint(port, held) for port in ports]
 

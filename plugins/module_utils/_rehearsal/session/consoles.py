@@ -29,8 +29,7 @@ class Consoles:
 
     def __init__(self, lab: Lab) -> None:
         self._guests = {
-            node["name"]: Guest(node["vm_name"], consoles.CONSOLES / f"{node['vm_name']}-console.log")
-            for node in lab.nodes
+            node.name: Guest(node.vm_name, consoles.CONSOLES / f"{node.vm_name}-console.log") for node in lab.nodes
         }
         name = lab.bootstrap_domain
         self._guests[BOOTSTRAP] = Guest(name, consoles.CONSOLES / f"{name}-serial0.log")

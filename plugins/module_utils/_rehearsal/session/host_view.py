@@ -40,7 +40,7 @@ PROBE_SECONDS = 1.0
 
 
 def strangers(connection: Any, lab: Lab) -> list[str]:
-    own = {node["uuid"] for node in lab.nodes}
+    own = {node.uuid for node in lab.nodes}
     return sorted(uuid for domain in connection.listAllDomains() if (uuid := domain.UUIDString()) not in own)
 
 
@@ -85,12 +85,12 @@ def checks(lab: Lab) -> Iterator[Check]:
 def _installer_bridge(lab: Lab) -> Check:
     with connect(installer_view.URI) as connection:
         view = installer_view.look(connection)
-    bridges = [lab.bridge, *([lab.provisioning_network["bridge"]] if lab.provisioning_network else [])]
+    bridges = [lab.bridge, *([lab.provisioning_network.bridge] if lab.provisioning_network else [])]
     missing = [bridge for bridge in bridges if not view.finds(bridge)]
-    trouble = f"libvirt does not show {', '.join(missing)}: no port of it is up" if missing else ""
+    finding = f"libvirt does not show {', '.join(missing)}: no port of it is up" if missing else ""
     found = "; ".join(view.explain(bridge) for bridge in bridges if bridge not in missing)
     return verdict(
-        "installer's bridge", HOST, trouble, f"libvirt shows {' and '.join(bridges)}", found, missing=missing
+        "installer's bridge", HOST, finding, f"libvirt shows {' and '.join(bridges)}", found, missing=missing
     )
 
 
@@ -99,7 +99,7 @@ def _names(lab: Lab) -> Check:
     found: set[str] = set()
     with suppress(OSError):
         found = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
-    check = compared("names on the host", HOST, lab.vips["api"], found, names=[name], addresses=sorted(found))
+    check = compared("names on the host", HOST, lab.vips.api, found, names=[name], addresses=sorted(found))
     return replace(check, expected=f"{name} is {check.expected}")
 
 

@@ -24,7 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     BOOTSTRAP,
     FAILED,
     Check,
-    Story,
+    Observations,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -105,16 +105,16 @@ def rehearse(
         raise OperatorError(f"Nothing was rehearsed: {', '.join(missing)}. playbooks/nodes.yml makes VMs and disks.")
     if in_use:
         return {**_nothing(lab, began, event_log), "ok": True, "in_use": in_use}
-    story, seen = Story(), Seen(lab, connection, scene)
+    observed, seen = Observations(), Seen(lab, connection, scene)
     checks = list(host_view.checks(lab))
     try:
         hindrance = seen.hindrance(checks)
         if hindrance:
-            story.stop(hindrance)
+            observed.stop(hindrance)
         else:
-            scene.play(story, event_log, seen.take_picture)
-        checks += judged(lab, story, can_secure_boot=can_secure_boot)
-        checks = seen.explain(story, checks)
+            scene.play(observed, event_log, seen.take_picture)
+        checks += judged(lab, observed, can_secure_boot=can_secure_boot)
+        checks = seen.explain(observed, checks)
     finally:
         event_log.note("host", "clears away")
         for each in scene.clear():
@@ -131,15 +131,15 @@ def rehearse(
     return report
 
 
-def judged(lab: Lab, story: Story, *, can_secure_boot: bool = True) -> list[Check]:
-    checks = list(judge_bootstrap.judge(lab, story))
-    if "virtual addresses" in story.host:
-        checks.append(story.host["virtual addresses"])
+def judged(lab: Lab, observed: Observations, *, can_secure_boot: bool = True) -> list[Check]:
+    checks = list(judge_bootstrap.judge(lab, observed))
+    if "virtual addresses" in observed.host:
+        checks.append(observed.host["virtual addresses"])
     for node in lab.nodes:
-        checks += judge_node.judge(lab, node, story, can_secure_boot=can_secure_boot)
-    if not story.finished and ("network" in story.seen or story.broken):
-        seen = story.broken or "it fell silent"
-        facts = {"silent": not story.broken}
+        checks += judge_node.judge(lab, node, observed, can_secure_boot=can_secure_boot)
+    if not observed.finished and ("network" in observed.seen or observed.broken):
+        seen = observed.broken or "it fell silent"
+        facts = {"silent": not observed.broken}
         checks.append(Check("comes to its end", BOOTSTRAP, FAILED, "it drives all nodes to the end", seen, facts=facts))
     return checks
 
@@ -158,8 +158,8 @@ class Seen:
             networks=lab.networks,
             bridges=[lab.bridge],
             veth_pairs=lab.veth_pairs,
-            vms={BOOTSTRAP: lab.bootstrap_domain, **{node["name"]: node["vm_name"] for node in lab.nodes}},
-            endpoints=lab.endpoints,
+            vms={BOOTSTRAP: lab.bootstrap_domain, **{node.name: node.vm_name for node in lab.nodes}},
+            endpoints=lab.bmc.endpoints,
         )
         self.picture = picture.read(self._connection, scene)
 
@@ -169,15 +169,15 @@ class Seen:
             return ""
         return causes.no_path(self._lab, evidence.of_path(self._connection))
 
-    def explain(self, story: Story, checks: list[Check]) -> list[Check]:
+    def explain(self, observed: Observations, checks: list[Check]) -> list[Check]:
         if not self.picture:
             self.take_picture()
         if all(check.state != FAILED for check in checks):
             return checks
         self.consoles = self._scene.consoles.of({check.who for check in checks if check.state == FAILED})
         found = evidence.gather(self._connection, self._lab)
-        explained = causes.explained(self._lab, found.with_story(story), checks)
-        lost = story.host.get("lost", {})
+        explained = causes.explained(self._lab, found.with_observations(observed), checks)
+        lost = observed.host.get("lost", {})
         return [self._of_silence(check) if is_silence(check, lost) else check for check in explained]
 
     def _of_silence(self, check: Check) -> Check:

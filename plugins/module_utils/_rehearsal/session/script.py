@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import TOGETHER_SECONDS
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import PORT, Lab, url_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import PORT, Lab, Node, Span, url_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, BootstrapAddress, Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import waiting
 
@@ -73,7 +73,7 @@ def script(  # noqa: PLR0913 - one caller, and names say what is what
         "names": list(lab.names()),
         "reverse": list(lab.reverse_names()),
         "ntp": list(lab.ntp_servers),
-        "frames": [{"address": gateway, "bytes": machine["mtu"]} for gateway in lab.bootstrap_gateways],
+        "frames": [{"address": gateway, "bytes": machine.mtu} for gateway in lab.bootstrap_gateways],
         "outside": list(surroundings.outside),
         "vips": lab.all_vips,
         "vip_urls": [url_of(address) for address in lab.all_vips],
@@ -95,16 +95,15 @@ def _provisioning(lab: Lab, macs: Sequence[str]) -> dict[str, Any] | None:
     """Where something else serves DHCP in it, the rehearsal plays that too."""
     if not (lab.provisioning and macs and lab.boots_by_network):
         return None
-    network = ipaddress.ip_network(lab.provisioning["cidr"])
-    rest = {"start": lab.provisioning["cluster_ip"], "end": str(network[-2])}
-    span = lab.provisioning["dhcp_range"] or rest
+    network = ipaddress.ip_network(lab.provisioning.cidr)
+    span = lab.provisioning.dhcp_range or Span(lab.provisioning.cluster_ip, str(network[-2]))
     return {
         "mac": macs[0],
-        "address": lab.provisioning["bootstrap_ip"],
+        "address": lab.provisioning.bootstrap_ip,
         "prefix": network.prefixlen,
         "prefix_or_mask": network.prefixlen if network.version == V6 else str(network.netmask),
-        "start": span["start"],
-        "end": span["end"],
+        "start": span.start,
+        "end": span.end,
     }
 
 
@@ -119,55 +118,53 @@ def is_our_medium(lab: str, url: str) -> bool:
 
 def _static(lab: Lab) -> dict[str, Any] | None:
     told = lab.bootstrap
-    if told["mode"] != BootstrapAddress.STATIC:
+    if told.mode != BootstrapAddress.STATIC:
         return None
-    of_family = {":" in address["gateway"]: address for address in lab.machine_network["addresses"]}
+    of_family = {":" in address.cidr: address for address in lab.machine_network.addresses}
     addresses = [
-        {"address": ip, "prefix": of_family[":" in ip]["prefix"], "gateway": _gateway(lab, ip)} for ip in told["ips"]
+        {"address": ip, "prefix": of_family[":" in ip].prefix, "gateway": _gateway(lab, ip)} for ip in told.ips
     ]
     return {"addresses": addresses}
 
 
 def _gateway(lab: Lab, ip: str) -> str:
-    told = lab.bootstrap["gateway"]
+    told = lab.bootstrap.gateway
     own = next(gateway for gateway in lab.gateways if (":" in gateway) == (":" in ip))
     return told if told and (":" in told) == (":" in ip) else own
 
 
-def _node(
-    lab: Lab, node: Mapping[str, Any], secrets: Secrets, surroundings: Surroundings, *, ask_wrongly: bool
-) -> dict[str, Any]:
+def _node(lab: Lab, node: Node, secrets: Secrets, surroundings: Surroundings, *, ask_wrongly: bool) -> dict[str, Any]:
     hidden = [HIDDEN.format(uuid) for uuid in _hidden(lab, node, surroundings)]
     return {
-        "name": node["name"],
-        "uuid": node["uuid"],
-        "hints": dict(node["root_device_hints"] or {}),
+        "name": node.name,
+        "uuid": node.uuid,
+        "hints": dict(node.root_device_hints or {}),
         "names": [name for name in lab.names() if not name.startswith("api-int.")],
         "dns": lab.gateways,
-        "peers": [ip for other in lab.nodes if other is not node for ip in other["ips"]] + lab.gateways,
+        "peers": [ip for other in lab.nodes if other is not node for ip in other.ips] + lab.gateways,
         "bmc": {**_bmc(lab, node, secrets), "try_strangers": ask_wrongly, "hidden": hidden},
     }
 
 
-def _hidden(lab: Lab, node: Mapping[str, Any], surroundings: Surroundings) -> list[str]:
+def _hidden(lab: Lab, node: Node, surroundings: Surroundings) -> list[str]:
     """VMs that must not exist for a node's own account: one that is nobody's, a stranger's, a sister's."""
-    if lab.protocol == BmcProtocol.IPMI:
+    if lab.bmc.protocol == BmcProtocol.IPMI:
         return []
-    sisters = [other["uuid"] for other in lab.nodes if other is not node]
+    sisters = [other.uuid for other in lab.nodes if other is not node]
     return ["00000000-0000-0000-0000-000000000000", *list(surroundings.strangers)[:1], *sisters[:1]]
 
 
-def _bmc(lab: Lab, node: Mapping[str, Any], secrets: Secrets) -> dict[str, Any]:
-    bmc, login = node["bmc"], secrets.logins.get(node["vm_name"], {"username": "", "password": ""})
-    host = f"[{bmc['host']}]" if ":" in bmc["host"] else bmc["host"]
+def _bmc(lab: Lab, node: Node, secrets: Secrets) -> dict[str, Any]:
+    bmc, login = node.bmc, secrets.logins.get(node.vm_name, {"username": "", "password": ""})
+    host = f"[{bmc.host}]" if ":" in bmc.host else bmc.host
     return {
-        "protocol": "ipmi" if lab.protocol == BmcProtocol.IPMI else "redfish",
-        "url": f"{'https' if lab.tls else 'http'}://{host}:{bmc['port']}/redfish/v1/Systems/{node['uuid']}",
-        "host": bmc["host"],
-        "port": bmc["port"],
+        "protocol": "ipmi" if lab.bmc.protocol == BmcProtocol.IPMI else "redfish",
+        "url": f"{'https' if lab.bmc.tls else 'http'}://{host}:{bmc.port}/redfish/v1/Systems/{node.uuid}",
+        "host": bmc.host,
+        "port": bmc.port,
         "username": login["username"],
         "password": login["password"],
         "ca": secrets.ca,
-        "mode": "bios" if node["firmware"] == Firmware.BIOS else "uefi",
+        "mode": "bios" if node.firmware == Firmware.BIOS else "uefi",
         "boot": "Pxe" if lab.boots_by_network else "Cd",
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._agent.redfish import BmcFailed, Redfish
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import BOOTSTRAP, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import BOOTSTRAP, Observations
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, removal, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, node_vms
@@ -89,13 +90,13 @@ class Stage:
     # What is there
 
     def nodes(self) -> list[NodeVm]:
-        return node_vms.look(self._connection, [dict(node) for node in self._lab.nodes])
+        return node_vms.look(self._connection, [vars(node) for node in self._lab.nodes])
 
     def obstacles(self) -> tuple[list[str], list[str]]:
         """Nodes that are missing, and nodes that are in use: nothing of theirs is touched."""
         found = self.nodes()
         there = {vm.name for vm in found}
-        missing = [f"{node['name']} has no VM" for node in self._lab.nodes if node["name"] not in there]
+        missing = [f"{node.name} has no VM" for node in self._lab.nodes if node.name not in there]
         missing += [f"{vm.name} lacks its disk {path}" for vm in found for path in vm.lost]
         return missing, [*(f"{vm.name} {vm.in_use}" for vm in found if vm.in_use), *self._depended_on(found)]
 
@@ -120,8 +121,8 @@ class Stage:
     def as_noted(self) -> Stage:
         """Of the lab as it was specified when a rehearsal of it was killed."""
         try:
-            noted = Lab(**json.loads(self._journal.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            noted = from_dict(Lab, json.loads(self._journal.read_text(encoding="utf-8")))
+        except (OSError, ValueError, OperatorError):
             return self
         return Stage(noted, self._places, self._connection)
 
@@ -138,7 +139,7 @@ class Stage:
             macs += [mac for vm in touched for mac in vm.macs]
             wait.CLOCK.sleep(SETTLE_SECONDS)
         for network in self._lab.networks:
-            leases.release(self._connection, network["name"], macs)
+            leases.release(self._connection, network.name, macs)
         kept += removal.remove_known(self._home, KNOWN, self._journal.name)
         files.remove_empty(self._home.parent)  # unless other labs have theirs there
         return kept
@@ -181,13 +182,13 @@ class Stage:
         ca = own / "tls/ca.pem"
         return Secrets(
             logins={name: {"username": login.username, "password": login.password} for name, login in logins.items()},
-            ca=ca.read_text(encoding="ascii") if self._lab.tls and ca.exists() else "",
+            ca=ca.read_text(encoding="ascii") if self._lab.bmc.tls and ca.exists() else "",
         )
 
     # Playing
 
-    def play(self, story: Story, event_log: EventLog, watch: Callable[[], None]) -> None:
-        """Watch is called once everything runs. What goes wrong in the guests is told in the story."""
+    def play(self, observed: Observations, event_log: EventLog, watch: Callable[[], None]) -> None:
+        """Watch is called once everything runs. What goes wrong in the guests is among what was observed."""
         secrets = self._secrets()
         self._note_touched()
         play = token_hex(4)
@@ -196,14 +197,14 @@ class Stage:
         try:
             line = Line(bootstrap_vm.start(self._connection, vm, self._places.image))
         except libvirt.libvirtError as error:
-            story.host["boots"] = str(error)
-            story.stop("the bootstrap VM cannot be started")
+            observed.host["boots"] = str(error)
+            observed.stop("the bootstrap VM cannot be started")
             return
         try:
             strangers = host_view.strangers(self._connection, self._lab)
             around = Surroundings(strangers, host_view.outside(self._lab))
             told = script(self._lab, play, vm.macs, secrets, around, patience=self._patience)
-            self._listen(line, story, event_log, told, watch)
+            self._listen(line, observed, event_log, told, watch)
         finally:
             line.close()
 
@@ -212,22 +213,22 @@ class Stage:
         self.consoles.begin()
         for vm in self.nodes():
             self._nvram.keep(vm)
-        files.write_whole(self._journal, json.dumps(asdict(self._lab)), 0o600)
+        files.write_whole(self._journal, json.dumps(to_dict(self._lab)), 0o600)
 
     def _bootstrap_vm(self) -> BootstrapVm:
         lab = self._lab
-        provisioning = [lab.provisioning_network["bridge"]] if lab.provisioning_network else []
-        first = lab.bootstrap["mac"] or bootstrap_vm.random_mac()
+        provisioning = [lab.provisioning_network.bridge] if lab.provisioning_network else []
+        first = lab.bootstrap.mac or bootstrap_vm.random_mac()
         return BootstrapVm(
             paths=self._bootstrap,
-            domain_type=bootstrap_vm.domain_type(self._connection, [node["vm_name"] for node in lab.nodes]),
-            uefi=any(node["firmware"] != Firmware.BIOS for node in lab.nodes),
+            domain_type=bootstrap_vm.domain_type(self._connection, [node.vm_name for node in lab.nodes]),
+            uefi=any(node.firmware != Firmware.BIOS for node in lab.nodes),
             macs=[first, *(bootstrap_vm.random_mac() for _bridge in provisioning)],
             bridges=[lab.bridge, *provisioning],
         )
 
     def _listen(
-        self, line: Line, story: Story, event_log: EventLog, told: dict[str, Any], watch: Callable[[], None]
+        self, line: Line, observed: Observations, event_log: EventLog, told: dict[str, Any], watch: Callable[[], None]
     ) -> None:
         """Guests of which nothing is heard are waited for as long as they do something, but not for ever."""
         looks = Watch(lambda guest: watching.signs(self._connection, guest))
@@ -239,31 +240,31 @@ class Stage:
             awaited.hear(event)
             if event.get("event") == "asks":
                 line.tell(told)
-            self._note(event, story, event_log, told["play"])
+            self._note(event, observed, event_log, told["play"])
             watched = watched or self._watched(event, watch)
             lost = awaited.given_up()
-            story.host.setdefault("lost", {}).update(lost)
-            if story.finished or story.broken or BOOTSTRAP in lost or until_silent.is_over:
+            observed.host.setdefault("lost", {}).update(lost)
+            if observed.finished or observed.broken or BOOTSTRAP in lost or until_silent.is_over:
                 return
             for who, why in lost.items():
-                line.tell({"lost": self._lab.node(who)["uuid"], "why": why})
+                line.tell({"lost": self._lab.node(who).uuid, "why": why})
 
-    def _note(self, event: dict[str, Any], story: Story, event_log: EventLog, play: str) -> None:
-        story.add(event)
+    def _note(self, event: dict[str, Any], observed: Observations, event_log: EventLog, play: str) -> None:
+        observed.add(event)
         if event.get("event") == "state":
             event_log.note(event["who"], event["state"])
-            self._note_start(event["who"], event["state"], story)
+            self._note_start(event["who"], event["state"], observed)
         elif event.get("event") == "step" and not event["ok"]:
             event_log.note(event["who"], f"{event['step']}: {event['said']}", trouble=True)
         elif event.get("topic") == "clocks":
-            story.host["clock"] = host_view.clock()
+            observed.host["clock"] = host_view.clock()
         elif event.get("topic") == "taken":
-            story.host["virtual addresses"] = host_view.virtual_addresses(self._lab, play)
+            observed.host["virtual addresses"] = host_view.virtual_addresses(self._lab, play)
 
-    def _note_start(self, who: str, state: str, story: Story) -> None:
+    def _note_start(self, who: str, state: str, observed: Observations) -> None:
         if state in STARTS and who != BOOTSTRAP:
-            vm_name = self._lab.node(who)["vm_name"]
-            story.host.setdefault("starts", {})[who, state] = node_vms.start_of(self._connection, vm_name)
+            vm_name = self._lab.node(who).vm_name
+            observed.host.setdefault("starts", {})[who, state] = node_vms.start_of(self._connection, vm_name)
 
     @staticmethod
     def _watched(event: dict[str, Any], watch: Callable[[], None]) -> bool:

@@ -111,7 +111,7 @@ class Lab:
 
     @property
     def shares_lan(self) -> bool:
-        """Its plain bridges are somebody else's, with machines of others on them."""
+        """Its plain bridges belong to others, with machines of theirs on them."""
         return any(network.known is not None for network in self.networks)
 
     @property

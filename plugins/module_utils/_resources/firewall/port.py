@@ -68,7 +68,7 @@ def plan(current: Firewall | None, desired: Firewall | None) -> Sequence[Step]:
 
 
 def _plan_presence(current: Firewall, desired: Firewall) -> Sequence[Step]:
-    # What nobody would know of any more, once the entry is written anew, goes first.
+    # What would be unknown, once the entry is written anew, goes first.
     outdated = _outdated(current.chains, desired.chains)
     staying = {chain for chain in current.chains if chain.place not in outdated}
     entry_differs = current.hook_entry != desired.hook_entry
@@ -132,7 +132,7 @@ class FirewallPort:
         problems: list[str] = []
         others = no_bridges(self._lab.bridges)
         if others:
-            verb = "exists and is no bridge" if len(others) == 1 else "exist and are no bridges"
+            verb = "exists and is not a bridge" if len(others) == 1 else "exist and are not bridges"
             problems.append(f"{', '.join(others)} {verb}; the firewall stays as it is: name the lab's own bridges.")
         if self._firewalld:
             problems += refusals_of(self._firewalld.refuse_conflicts)

@@ -52,7 +52,7 @@ class Ports:
 
 
 def admitted(lab: Lab) -> list[Rule]:
-    """To the host, from the lab. Where a plain bridge is somebody else's, the host tells its neighbours there, too,
+    """To the host, from the lab. Where a plain bridge belongs to others, the host tells its neighbours there, too,
     that it has the lab's addresses: these are let in, and nothing else of the host's."""
     networks = [
         rule
@@ -162,7 +162,7 @@ def _advertising_on_lan(lab: Lab) -> Iterator[Network]:
 def untracked(lab: Lab) -> list[Rule]:
     """The lab's frames across a plain bridge: where br_netfilter shows them to the firewall, they would get the NAT, or
     the lack of it, that is for the routed packets which they become behind the veth pair. The lab's alone, by address:
-    the bridge may be somebody else's, with connections of the host's own."""
+    the bridge may belong to others, with connections of the host's own."""
     return [
         rule
         for bridge in lab.plain_bridges

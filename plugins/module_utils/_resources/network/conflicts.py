@@ -30,7 +30,7 @@ RUNNING = 1  # libvirt's VIR_CONNECT_LIST_DOMAINS_ACTIVE
 
 @dataclass(frozen=True)
 class Leaving:
-    """What is gone by the time that a network is made. In check mode it is there still, and yet in nobody's way."""
+    """What is gone by the time that a network is made. In check mode it is there still, and yet in no one's way."""
 
     networks: Collection[str] = ()
     links: Collection[str] = ()
@@ -114,9 +114,9 @@ def _link(connection: Any, bridge: str, leaving: Collection[str]) -> Iterator[st
     if link is None:
         return
     if link.kind != "bridge":
-        yield f"{bridge} exists and is no bridge: name another bridge"
+        yield f"{bridge} exists and is not a bridge: name another bridge"
     elif bridge not in leaving or link.alias != MARK:
-        yield f"bridge {bridge} exists and is no libvirt network's: remove it, or name another bridge"
+        yield f"bridge {bridge} exists and belongs to no libvirt network: remove it, or name another bridge"
     else:
         there = _plugged_in(connection, bridge, leaving)
         if there:

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Protocol
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.zones import reverse_zones
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Range
@@ -16,12 +15,23 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Ra
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.declared import (
+        Interface,
+        Pool,
+        Wildcard,
+    )
 
-PAIRS_OF_MAC = 6
+    class Span(Protocol):
+        @property
+        def start(self) -> str: ...
+
+        @property
+        def end(self) -> str: ...
+
+
 NO_PING = "no-ping"
-"""dnsmasq would ping each address before it gives it out, for three seconds, one machine after the other. Here nobody
-takes an address without asking."""
+"""dnsmasq would ping each address before it gives it out, for three seconds, one machine after the other. Here no
+machine takes an address without asking."""
 KNOWN_ONLY = "dhcp-ignore=tag:!known"
 """Machines without a reservation get no answer at all: no address, and no "no" to one that they have from elsewhere."""
 LONG_ROUTER_LIFETIME = 9000
@@ -30,35 +40,17 @@ STEP_OF_ROOM = 32
 """Ranges are not to change with every single reservation: dnsmasq is started anew for that."""
 
 
-@dataclass(frozen=True)
-class Pool:
-    """Addresses for machines that are only known by how their MACs begin."""
-
-    mac_prefix: str
-    span: Range
-    routes: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def tag(self) -> str:
-        return f"pool-{self.mac_prefix.replace(':', '')}"
-
-    @property
-    def mac_pattern(self) -> str:
-        pairs = self.mac_prefix.split(":")
-        return ":".join([*pairs, *["*"] * (PAIRS_OF_MAC - len(pairs))])
-
-
 def reverse_lines(hosts_own: Iterable[Interface]) -> Iterator[str]:
     """Like its domain, its addresses are known here or nowhere. libvirt's localPtr takes few prefix lengths."""
     for interface in hosts_own:
         yield from (f"local=/{zone}/" for zone in reverse_zones(str(interface.network)))
 
 
-def wildcard_lines(wildcards: Iterable[tuple[str, str]]) -> Iterator[str]:
+def wildcard_lines(wildcards: Iterable[Wildcard]) -> Iterator[str]:
     """Every name below a domain. What it has no address for, such as IPv6, it does not have: others are not asked."""
     addresses: dict[str, list[str]] = {}
-    for domain, ip in wildcards:
-        addresses.setdefault(domain, []).append(ip)
+    for wildcard in wildcards:
+        addresses.setdefault(wildcard.domain, []).append(wildcard.ip)
     for domain, ips in addresses.items():
         yield from (f"address=/{domain}/{ip}" for ip in ips)
         yield f"local=/{domain}/"
@@ -84,15 +76,18 @@ def pool_lines(pools: Sequence[Pool], hosts_own: Sequence[Interface], *, isolate
     for pool in pools:
         own = _around(pool, hosts_own)
         size = own.netmask if own.version == 4 else own.network.prefixlen  # noqa: PLR2004 - the family's own number
-        yield f"dhcp-range=tag:{pool.tag},{pool.span.start},{pool.span.end},{size}"
-        if pool.routes:
+        yield f"dhcp-range=tag:{pool.tag},{pool.start},{pool.end},{size}"
+        if pool.static_routes:
             # A client that takes these routes takes no other: the default route has to be one of them.
-            routes = [*pool.routes, *([] if isolated else [("0.0.0.0/0", str(own.ip))])]
+            routes = [
+                *((route.to, route.via) for route in pool.static_routes),
+                *([] if isolated else [("0.0.0.0/0", str(own.ip))]),
+            ]
             yield f"dhcp-option=tag:{pool.tag},option:classless-static-route,{','.join(chain(*routes))}"
 
 
 def _around(pool: Pool, hosts_own: Sequence[Interface]) -> Interface:
-    return next(interface for interface in hosts_own if ipaddress.ip_address(pool.span.start) in interface.network)
+    return next(interface for interface in hosts_own if ipaddress.ip_address(pool.start) in interface.network)
 
 
 def with_room(ranges: Sequence[Range], leases: int) -> list[Range]:
@@ -113,13 +108,13 @@ def with_room(ranges: Sequence[Range], leases: int) -> list[Range]:
     return room
 
 
-def room_in(ranges: Sequence[Range]) -> int:
+def room_in(ranges: Sequence[Span]) -> int:
     """How many leases `with_room` can make room for, beside those of the ranges themselves."""
     sizes = list(map(size_of, ranges))
     return sum(size * (size + 1) * (size + 2) // 6 - size for size in sizes)
 
 
-def size_of(span: Range) -> int:
+def size_of(span: Span) -> int:
     return int(ipaddress.ip_address(span.end)) - int(ipaddress.ip_address(span.start)) + 1
 
 

@@ -66,7 +66,7 @@ class NetworkPort:
         hook, noted = self._has_hook(), self._note.read()
         if not hook and not noted:
             return None
-        # Somebody has removed the network by other means.
+        # The network was removed by other means.
         return Network(self._name, self._owner, None, None, autostart=False, hook=hook, noted_ports=noted)
 
     def refuse_conflicts(self, leaving: Leaving) -> None:
@@ -157,7 +157,7 @@ class NetworkPort:
         if owner == self._owner or self._adopt:
             return
         raise OperatorError(
-            f"network {self._name} is not {self._owner}'s but {owner or 'somebody'}'s, so it is neither changed nor "
+            f"network {self._name} is owned by {owner or 'others'}, not by {self._owner}, so it is neither changed nor "
             "removed: choose another name, remove it yourself, or make it this lab's with `adopt: true`."
         )
 

@@ -5,21 +5,30 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, refuse_all
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, joined
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Definition, Network, Reservation
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, lines_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import (
+    Definition,
+    DnsHost,
+    Network,
+    Range,
+    Reservation,
+    Srv,
+    Txt,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import dnsmasq
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import rules as network_rules
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.conflicts import Leaving, refuse_to_unplug
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.declared import Reader
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.declared import Declared, Dhcp, Removed
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.port import NetworkPort, names_owned_by
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.state import plan
 
@@ -27,65 +36,54 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
-    from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.declared import Declared
-
-NAME_PATTERN = "[A-Za-z0-9][-A-Za-z0-9_.]{0,99}"
 
 
 def network_from(params: dict[str, Any]) -> Network:
     """Or everything that is wrong with them, in one message."""
-    reader = Reader()
-    declared = reader.read(params)
-    problems = reader.problems or list(network_rules.problems(declared))
-    if problems:
-        listed = "\n".join(f"- {problem}" for problem in problems)
-        raise OperatorError(f"network {params['name']} cannot be like this:\n{listed}")
-    definition = _definition(declared, params["bridge"], params["forward"])
-    return Network(params["name"], params["owner"], definition, autostart=params["autostart"])
+    problems = Problems.none()
+    declared = Section(Declared, ignores_others=True).parse(params, "", problems)
+    wrong = lines_of(problems) or list(network_rules.problems(declared))
+    if wrong:
+        refuse_all([f"network {params['name']} is invalid:", *(f"- {line}" for line in wrong)])
+    return Network(declared.name, declared.owner, _definition(declared), autostart=declared.autostart)
 
 
-def refuse_name(name: str) -> None:
-    """Files are called after the network, also when it is to be gone."""
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise OperatorError(f"name is {name!r}; letters, digits, dot, hyphen and underscore are right.")
-
-
-def refuse_owner(owner: str) -> None:
-    try:
-        kinds.cluster_name(owner)
-    except ValueError as error:
-        raise OperatorError(f"owner {error}.") from error
-
-
-def _definition(declared: Declared, bridge: str, forward: str) -> Definition:
-    leases = network_rules.leases_beside_ranges(declared)
+def _definition(declared: Declared) -> Definition:
+    dhcp, dns, interfaces = declared.dhcp, declared.dns, declared.interfaces
+    ranges = [Range(span.start, span.end) for span in dhcp.ranges]
     return Definition(
-        bridge=bridge,
-        forward=forward,
+        bridge=declared.bridge,
+        forward=str(declared.forward),
         mtu=declared.mtu,
         domain=declared.domain,
-        addresses=tuple(map(str, declared.interfaces)),
-        forwarders=declared.forwarders,
+        addresses=tuple(map(str, interfaces)),
+        forwarders=dns.forwarders,
         options=(
-            *(dnsmasq.reverse_lines(declared.interfaces) if declared.domain else ()),
-            *dnsmasq.wildcard_lines(declared.wildcards),
+            *(dnsmasq.reverse_lines(interfaces) if declared.domain else ()),
+            *dnsmasq.wildcard_lines(dns.wildcards),
             *dnsmasq.ntp_lines(declared.ntp_servers),
-            *dnsmasq.pool_lines(declared.pools, declared.interfaces, isolated=forward == Forward.ISOLATED),
-            *(dnsmasq.known_only_lines(bridge, declared.interfaces) if declared.known_only else ()),
-            *([dnsmasq.NO_PING] if declared.ranges or declared.pools else []),
+            *dnsmasq.pool_lines(dhcp.pools, interfaces, isolated=declared.forward == Forward.ISOLATED),
+            *(dnsmasq.known_only_lines(declared.bridge, interfaces) if dhcp.known_only else ()),
+            *([dnsmasq.NO_PING] if dhcp.ranges or dhcp.pools else []),
         ),
-        ranges=tuple(sorted(dnsmasq.with_room(declared.ranges, leases))),
-        reservations=tuple(sorted(_reservations(declared))),
-        hosts=tuple(sorted(declared.hosts)),
-        srv=tuple(sorted(set(declared.srv))),
-        txt=tuple(sorted(set(declared.txt))),
+        ranges=tuple(sorted(dnsmasq.with_room(ranges, network_rules.leases_beside_ranges(declared)))),
+        reservations=tuple(sorted(_reservations(dhcp))),
+        hosts=tuple(sorted(DnsHost(host.ip, host.names) for host in dns.hosts)),
+        srv=tuple(sorted({Srv(**vars(service)) for service in dns.records.srv})),
+        txt=tuple(sorted({Txt(text.name, _quoted(text.value)) for text in dns.records.txt})),
     )
 
 
-def _reservations(declared: Declared) -> Iterator[Reservation]:
-    for machine in declared.machines:
+def _reservations(dhcp: Dhcp) -> Iterator[Reservation]:
+    for machine in dhcp.reservations:
         for ip in machine.ips:
             yield Reservation(ip, (machine.duid or "") if ":" in ip else machine.mac, machine.name)
+
+
+def _quoted(text: str) -> str:
+    """Since libvirt writes it into dnsmasq's file as it is, where commas would cut it in pieces."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 class LabNetwork(Resource["Network | None", NetworkPort]):
@@ -94,7 +92,8 @@ class LabNetwork(Resource["Network | None", NetworkPort]):
         self._leaving = Leaving(removed, params["leaving"])
 
     def desired(self) -> Network | None:
-        refuse_name(self.params["name"] or "")
+        if not self.is_wanted:
+            from_dict(Removed, self.params)
         self._desired = network_from(self.params) if self.is_wanted else None
         return self._desired
 
@@ -121,8 +120,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def act(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     if params["state"] == "absent":
-        refuse_owner(params["owner"])
         if params["name"] is None:
+            from_dict(Removed, params)
             names = _others(params, params["keep"], check_mode=check_mode)
             return joined(_remove(params, names, check_mode=check_mode))
     elif params["exclusive"]:
@@ -149,7 +148,6 @@ def _remove(params: dict[str, Any], names: list[str], *, check_mode: bool) -> li
 
 
 def _make_alone(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    refuse_name(params["name"])
     network_from(params)  # nothing is removed for one that cannot be made
     names = _others(params, [params["name"], *params["keep"]], check_mode=check_mode)
     if names and not check_mode:

@@ -44,7 +44,7 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
             f"It stays as it is. {HOW_TO_ALLOW}: guests then lose their network for a second or two and get all of "
             "it back."
         )
-    # Without its bridge, nothing is plugged in any more: nobody has to allow that it comes back.
+    # Without its bridge, nothing is plugged in any more: that it comes back needs no leave.
     restart = bool(differing) or current.health.bridge == "gone"
     redefined = (current.owner, current.definition) != (desired.owner, desired.definition)
     starts = restart or running is None
@@ -56,7 +56,7 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
         Step("destroy", desired.name): restart,
         Step("forget", leases): starts and bool(leases),
         Step("start", desired.name): starts,
-        **({} if restart or running is None else _mending(desired.name, running.bridge, current.health)),
+        **({} if restart or running is None else _repairs(desired.name, running.bridge, current.health)),
         **{Step("update", section): True for section in sections},
         Step("reconnect ports of", desired.name): restart or bool(current.noted_ports),
         Step("autostart" if desired.autostart else "disable autostart of", desired.name): (
@@ -67,7 +67,7 @@ def _plan_presence(current: Network, desired: Network, may_restart: bool) -> Seq
     return [step for step, needed in steps.items() if needed]
 
 
-def _mending(name: str, bridge: str, health: Health) -> dict[Step, bool]:
+def _repairs(name: str, bridge: str, health: Health) -> dict[Step, bool]:
     """While it runs. Addresses come after the bridge, which loses those of IPv6 when it goes down."""
     return {
         Step("restore packet filter rules of", name): bool(health.lost_rules),

@@ -213,7 +213,7 @@ def _watch() -> None:
     files = sorted({str(RESOLV_CONF), os.path.realpath(RESOLV_CONF)})
     triggers = [f"--path-property=PathChanged={file}" for file in files]
     unit = ["systemd-run", "--quiet", "--collect", f"--unit={WATCH}", *triggers]
-    # However often somebody writes it: the watch is never given up.
+    # However often others write it: the watch is never given up.
     service = [*unit, "--property=Type=oneshot", "--property=StartLimitIntervalSec=0", str(HOOK)]
     _run(WATCH, service)
 

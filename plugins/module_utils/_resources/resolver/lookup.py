@@ -34,7 +34,7 @@ def wait_until_known(lab: Lab, evidence: str) -> None:
 
 
 def complaint(lab: Lab) -> str:
-    """What is wrong; nothing where all is well, or where nobody can be asked as long as the network is down."""
+    """What is wrong; nothing where all is well, or where there is no server to ask, since the network is down."""
     if not can_be_known(lab):
         return ""
     return next(filter(None, (_complaint_of(name, lab) for name in lab.names)), "")
@@ -42,7 +42,7 @@ def complaint(lab: Lab) -> str:
 
 def can_be_known(lab: Lab) -> bool:
     link = read_links().get(lab.link)
-    # systemd-resolved asks nobody on a link without carrier.
+    # systemd-resolved asks no server on a link without carrier.
     return link is not None and (link.carrier or not _is_resolveds())
 
 

@@ -119,7 +119,7 @@ class StoragePoolPort:
         pool.undefine()
 
     def stranger(self) -> str:
-        """What is said of a pool that only has the name. It is another lab's, or was made by somebody, and stays."""
+        """What is said of a pool that only has the name. It is another lab's, or was made by others, and stays."""
         pool = None if self._find() else self._of_that_name()
         return f"storage pool {pool.name()} at {path_of(pool)} is not this lab's" if pool else ""
 
@@ -218,9 +218,9 @@ class LabPool(Resource["StoragePool | None", StoragePoolPort]):
 
 def pool_from(params: dict[str, Any]) -> StoragePool:
     if not Path(params["path"]).is_absolute():
-        raise OperatorError(f"path: {params['path']} is not absolute.")
+        raise OperatorError(f"path: must be an absolute path (got {params['path']}).")
     try:
         uuid = str(UUID(params["uuid"]))
     except ValueError as error:
-        raise OperatorError(f"uuid: {params['uuid']} is no UUID.") from error
+        raise OperatorError(f"uuid: must be a UUID (got {params['uuid']}).") from error
     return StoragePool(name=params["name"], uuid=uuid, path=str(Path(params["path"])))

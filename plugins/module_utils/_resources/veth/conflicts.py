@@ -47,7 +47,7 @@ def _refuse_missing(site: Site) -> None:
         [
             f"{plug.key}.bridge: there is no bridge {plug.bridge}, and it is not this module's to make. "
             "If it is a libvirt network's, start that network (virsh net-list --all); "
-            f"if nobody else makes it, set {plug.key}.make_bridge: true."
+            f"if nothing else makes it, set {plug.key}.make_bridge: true."
             for plug in site.wiring.bridges_missing(site.links)
         ]
     )
@@ -130,7 +130,7 @@ def _refuse_to_leave_machines_behind(site: Site) -> None:
 def _refuse_other_kind(key: str, name: str, kind: str, links: Mapping[str, Link]) -> None:
     if name in links and links[name].kind != kind:
         what = links[name].kind or "a device of another kind"
-        raise OperatorError(f"{key}: {name} exists and is no {kind} but {what}. Choose another name, or remove it.")
+        raise OperatorError(f"{key}: {name} exists and is not a {kind} but {what}. Choose another name, or remove it.")
 
 
 def _refuse_loop(site: Site) -> None:

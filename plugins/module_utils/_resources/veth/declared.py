@@ -1,75 +1,71 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a veth pair by itself, on whatever host."""
+"""A veth pair as module veth_pair is given it."""
 
+# ruff: noqa: RUF009 - key() is how a field is declared; it makes no shared mutable default
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
-    LARGEST_MTU,
-    SMALLEST_MTU,
-)
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import interface_name, is_lab_name
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import Plug, Wiring
+from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LARGEST_MTU, SMALLEST_MTU, USUAL_MTU
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import InvalidDataError, must_be
+from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Whole, YesNo
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section, Text, key
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import wiring
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
-PAIR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+def _pair_name(value: str) -> str:
+    if not re.fullmatch(NAME_PATTERN, value):
+        raise ValueError(must_be("1 to 64 letters, digits, dots, hyphens and underscores", value))
+    return value
 
 
-def wiring_from(params: dict[str, Any]) -> Wiring:
-    wiring = Wiring(
-        name=params["name"],
-        a=Plug(key="a", **params["a"]),
-        b=Plug(key="b", **params["b"]),
-        mtu=params["mtu"],
-        shared=params["shared"],
-        owner=params.get("owner") or "",
-    )
-    refuse_nonsense(wiring)
-    return wiring
+NAME = Text("name", _pair_name, "nmn-demo")
 
 
-def refuse_bad_owner(owner: str | None) -> None:
-    if owner is not None and not is_lab_name(owner):
-        raise OperatorError(f"owner: {owner!r} is not the name of a lab: lower case letters, digits, inner hyphens.")
+@dataclass(frozen=True)
+class Plug:
+    name: str = key(types.INTERFACE, "Name of the end.", required=True)
+    bridge: str | None = key(types.INTERFACE, "The bridge that it goes to.")
+    make_bridge: bool = key(YesNo(), "Whether the bridge is made if it is missing.", default=False)
 
 
-def refuse_nonsense(wiring: Wiring) -> None:
-    """What is wrong by itself, on whatever host."""
-    if not PAIR_NAME.fullmatch(wiring.name):
-        raise OperatorError(
-            f"name: {wiring.name!r} is no name for a pair: letters, digits, dot, hyphen and underscore, 64 at most."
-        )
-    if not SMALLEST_MTU <= wiring.mtu <= LARGEST_MTU:
-        raise OperatorError(f"mtu: {wiring.mtu} is not between {SMALLEST_MTU} and {LARGEST_MTU}.")
-    named: dict[str, str] = {}
-    for key, name in _keys_and_names(wiring):
-        _refuse_bad_name(key, name)
-        if name in named:
-            loop = key == "b.bridge" and named[name] == "a.bridge"
-            remedy = (
-                ": that would be a loop. Choose another bridge for one of them." if loop else ". Choose another name."
-            )
-            raise OperatorError(f"{key}: {name} is the same as {named[name]}{remedy}")
-        named[name] = key
+@dataclass(frozen=True)
+class NodePlug(Plug):
+    make_bridge: bool = key(YesNo(), "Whether the bridge is made if it is missing.", default=True)
 
 
-def _keys_and_names(wiring: Wiring) -> Iterator[tuple[str, str]]:
-    for plug in wiring.plugs:
-        yield f"{plug.key}.name", plug.name
-        if plug.bridge is not None:
-            yield f"{plug.key}.bridge", plug.bridge
+@dataclass(frozen=True)
+class Declared:
+    name: str = key(NAME, "Name of the pair.", required=True)
+    a: Plug = key(Section(Plug), "The end at a libvirt network's bridge.", required=True)
+    b: NodePlug = key(Section(NodePlug), "The end at the bridge of the nodes.", required=True)
+    owner: str | None = key(types.CLUSTER_NAME, "The lab whose pair it is.")
+    mtu: int = key(Whole(SMALLEST_MTU, LARGEST_MTU), "MTU of both ends.", default=USUAL_MTU)
+    shared: bool = key(YesNo(), "Whether others may be on the bridge of the nodes.", default=False)
+
+    def __post_init__(self) -> None:
+        named = {self.a.name: "a.name"}
+        for at, name in (("a.bridge", self.a.bridge), ("b.name", self.b.name), ("b.bridge", self.b.bridge)):
+            if name in named:
+                loop = ", or the pair would be a loop" if (at, named[name]) == ("b.bridge", "a.bridge") else ""
+                raise InvalidDataError(at, must_be(f"another name than {named[name]}{loop}", name))
+            if name is not None:
+                named[name] = at
+
+    @property
+    def wiring(self) -> wiring.Wiring:
+        a, b = (wiring.Plug(at, **vars(plug)) for at, plug in (("a", self.a), ("b", self.b)))
+        return wiring.Wiring(self.name, a, b, self.mtu, self.shared, self.owner or "")
 
 
-def _refuse_bad_name(key: str, name: str) -> None:
-    try:
-        interface_name(name)
-    except ValueError as error:
-        raise OperatorError(f"{key}: {error}.") from error
+@dataclass(frozen=True)
+class Removed:
+    """All pairs of a lab, to be gone."""
+
+    owner: str = key(types.CLUSTER_NAME, "The lab whose pairs they are.", required=True)

@@ -10,6 +10,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import network_h
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, joined
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries import (
     entry_of,
     entry_text,
@@ -19,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.veth_entries 
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.wiring import MARK
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.conflicts import refuse_conflicts
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import refuse_bad_owner, wiring_from
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.declared import Declared, Removed
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth.link_managers import (
     LINK_MANAGERS,
     UnmanagedFile,
@@ -165,10 +166,10 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 
 def _changed(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    refuse_bad_owner(params.get("owner"))
     if params["name"] is None:
-        return joined([_act(wiring, wanted=False, check_mode=check_mode) for wiring in wirings_of(params["owner"])])
-    return _act(wiring_from(params), wanted=params["state"] == "present", check_mode=check_mode)
+        owner = from_dict(Removed, params).owner
+        return joined([_act(wiring, wanted=False, check_mode=check_mode) for wiring in wirings_of(owner)])
+    return _act(from_dict(Declared, params).wiring, wanted=params["state"] == "present", check_mode=check_mode)
 
 
 def _act(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
@@ -182,7 +183,9 @@ def _act(wiring: Wiring, *, wanted: bool, check_mode: bool) -> dict[str, Any]:
 def warnings(params: dict[str, Any], *, check_mode: bool) -> list[str]:
     if params["state"] == "absent":
         return []
-    return _bridges_awaited(wiring_from(params), params["awaited"]) if check_mode else _silence_of_hook(params["name"])
+    if not check_mode:
+        return _silence_of_hook(params["name"])
+    return _bridges_awaited(from_dict(Declared, params).wiring, params["awaited"])
 
 
 def _bridges_awaited(wiring: Wiring, awaited: Collection[str]) -> list[str]:

@@ -9,7 +9,6 @@ from itertools import accumulate
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import abbreviated
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import gib
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST
@@ -17,7 +16,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import AUTO, P
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import OPEN
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.image_chain import Image, chain_of
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import is_wrong, network_name
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import finding
 
 if TYPE_CHECKING:
@@ -38,9 +36,10 @@ def strangers(host: Host, names: Iterable[str], owner: str | None) -> Iterator[F
     for name in names:
         domain = host.domains.get(name)
         if domain and domain.mark.owner != owner:
-            whose = f"{domain.mark.owner}'s" if domain.mark.owner else "somebody's"
-            text = f"is not {owner}'s but {whose}, so it is neither changed nor removed: choose another name, "
-            yield finding("vm.of-others", name, "vm_name", f"{text}or remove it yourself")
+            text = (
+                f"is owned by {domain.mark.owner or 'others'}, not by {owner}, so it is neither changed nor removed: "
+            )
+            yield finding("vm.of-others", name, "vm_name", f"{text}choose another name, or remove it yourself")
 
 
 def stopped_pools(pools: Iterable[Pool]) -> Iterator[Finding]:
@@ -117,27 +116,27 @@ def _macs(host: Host, wanted: Fleet, name: str) -> Iterator[Finding]:
 
 def _networks(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
     for nic in vm.nics:
-        if nic.network and not is_wrong(nic.network, network_name):
+        if nic.network:
             if nic.network not in host.networks:
                 text = f"network {nic.network} is missing: {NETWORK_MAKER} makes it"
                 yield finding("network.missing", name, "nics", text)
             elif not host.networks[nic.network]:
                 hint = f"{NETWORK_MAKER} starts the lab's, and `virsh net-start {nic.network}` any"
                 yield finding("network.stopped", name, "nics", f"network {nic.network} is not started: {hint}")
-        if nic.bridge and nic.bridge not in host.bridges and not is_wrong(nic.bridge, kinds.interface_name):
+        if nic.bridge and nic.bridge not in host.bridges:
             yield finding("bridge.missing", name, "nics", f"bridge {nic.bridge} is missing: {NETWORK_MAKER} makes it")
 
 
 def _hardware(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
     kind = domain_type(host, name, vm)
     if vm.domain_type == "kvm" and host.kvm_failure:
-        yield finding("kvm.unavailable", name, "domain_type", f"kvm cannot be had: {host.kvm_failure}")
+        yield finding("kvm.unavailable", name, "domain_type", f"kvm is not available: {host.kvm_failure}")
         return
     # What is there as declared was measured when it was made, and is not measured again.
     offered = host.capabilities.get((vm.machine, kind))
     if offered and offered.refusal:
         yield finding(
-            "machine.unavailable", name, "machine", f"{vm.machine} of type {kind} cannot be had: {offered.refusal}"
+            "machine.unavailable", name, "machine", f"{vm.machine} of type {kind} is not available: {offered.refusal}"
         )
         return
     if offered:
@@ -155,22 +154,25 @@ def _hardware(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
 def _lacking(offered: Capabilities, vm: Vm, kind: str) -> Iterator[tuple[str, str]]:
     for bus in sorted({disk.bus for disk in vm.disks} - offered.buses):
         right = ", ".join(sorted(offered.buses & {"scsi", "virtio", "sata"}))
-        yield "disks", f"this libvirt has none on the bus {bus}; {right} are right"
+        yield "disks", f"the bus {bus} is not available with this libvirt; available: {right}"
     if vm.cpu_mode not in {AUTO, *offered.cpu_modes}:
-        yield "cpu_mode", f"{vm.cpu_mode} cannot be had with type {kind}; {', '.join(sorted(offered.cpu_modes))} can"
+        yield (
+            "cpu_mode",
+            f"{vm.cpu_mode} is not available with type {kind}; available: {', '.join(sorted(offered.cpu_modes))}",
+        )
     if vm.tpm and not offered.tpm:
         yield "tpm", "this host emulates none; install swtpm"
     if vm.vcpus > offered.most_vcpus:
-        yield "vcpus", f"{vm.vcpus} are more than the {offered.most_vcpus} that machine {vm.machine} can have"
+        yield "vcpus", f"{vm.vcpus} exceed the {offered.most_vcpus} that machine {vm.machine} can have"
 
 
 def _memory(host: Host, wanted: Fleet) -> Iterator[Finding]:
-    """As the doctor judges it: what is more than the host has in all can never run."""
+    """As the doctor judges it: what exceeds the memory of the host can never run."""
     sums = accumulate(vm.memory_mib for vm in wanted.vms.values())
     over = [name for name, total in zip(wanted.vms, sums) if total > host.memory_mib]
     alone = [name for name, vm in wanted.vms.items() if vm.memory_mib > host.memory_mib]
     for name in alone:
-        text = f"{wanted.vms[name].memory_mib} MiB are more than the host's {host.memory_mib} MiB"
+        text = f"{wanted.vms[name].memory_mib} MiB exceed the host's {host.memory_mib} MiB"
         yield finding("memory.too-much", name, "memory_mib", text)
     if over and not alone:
         total = sum(vm.memory_mib for vm in wanted.vms.values())
@@ -201,7 +203,7 @@ def _no_pool(wanted: Fleet, pool: Pool | None) -> Iterator[Finding]:
         yield finding("pool.missing", "", "pool", text)
     elif pool.kind not in POOL_KINDS:
         yield finding(
-            "pool.other-kind", "", "pool", f"{name} is of the type {pool.kind}; {', '.join(POOL_KINDS)} are right"
+            "pool.other-kind", "", "pool", f"{name} must be of type {', '.join(POOL_KINDS)} (got {pool.kind})"
         )
     elif pool.lost:
         text = f"{name} has lost its directory {pool.directory}: role nometal.ipi.host_prep (playbooks/host.yml) makes "
@@ -254,7 +256,7 @@ def _overlay_of(domain: Domain | None, pool: Pool, disk: str) -> str:
 
 
 def _is_left_from(host: Host, pool: Pool, vm: Vm, disk: str) -> bool:
-    """Somebody has undefined the VM, and its disk still says that it was made for it."""
+    """The VM was undefined by other means, and its disk still says that it was made for it."""
     return pool.made_for.get(disk) == vm.known_as and not list(_users_of(host, pool, disk))
 
 

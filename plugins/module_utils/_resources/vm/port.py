@@ -119,7 +119,7 @@ class VmPort:
         self._batch.finish()
 
     def former(self) -> list[str]:
-        """VMs of the owner that are asked for no longer, and that nobody has said are to be gone."""
+        """VMs of the owner that are asked for no longer, and are not to be removed."""
         return sorted(set(self._owned()) - set(self._concerned()))
 
     def pending(self) -> dict[str, list[str]]:

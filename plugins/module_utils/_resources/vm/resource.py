@@ -21,19 +21,16 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import Fleet
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import (
-    names_of,
-    problems_of,
-    problems_of_owner,
+    Declared,
+    Removed,
+    fleet_from,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.port import Request, VmPort
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.reading import declared_from
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import (
-    boot_mac,
     console_of,
     destroyed,
-    fleet_from,
-    plain_uuid,
     plan,
-    root_device_hints,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+    from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.declared import Vm
 
 MADE_EARLIER = ("network.missing", "network.stopped", "bridge.missing", "pool.missing", "pool.lost", "pool.stopped")
 """What earlier stages make, which in check mode have made nothing."""
@@ -51,15 +49,17 @@ class LabVms(Resource["Fleet | None", VmPort]):
 
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         super().__init__(params, check_mode=check_mode)
-        self._declared = problems_of_owner(params["owner"])
-        self._declared += problems_of(params["vms"], params["pool"]) if self.is_wanted else names_of(params["vms"])
+        self._given: Declared | Removed | None
+        self._given, self._declared = declared_from(params, Declared if self.is_wanted else Removed)
         self._passing: list[Finding] = []
         self._former: list[str] = []
         self._pending: dict[str, list[str]] = {}
         self._kept: list[str] = []
 
     def desired(self) -> Fleet:
-        self._request = request_from(self.params)
+        if self._given is None:  # it has no valid owner
+            raise OperatorError("\n".join(_refusal(self._declared)))
+        self._request = request_from(self._given, self.params)
         return self._request.wanted
 
     @contextmanager
@@ -91,9 +91,9 @@ class LabVms(Resource["Fleet | None", VmPort]):
         return plan(current, wanted)
 
     def result(self) -> dict[str, Any]:
-        if not self.is_wanted:
+        if not isinstance(self._given, Declared):
             return {}
-        vms = [host_of(item, self._pending.get(item["vm_name"], [])) for item in self.params["vms"]]
+        vms = [host_of(vm, self._pending.get(vm.vm_name, [])) for vm in self._given.vms]
         return {"vms": vms, "former": self._former}
 
     def warnings(self) -> list[str]:
@@ -101,14 +101,14 @@ class LabVms(Resource["Fleet | None", VmPort]):
         return [*passing, *removal.warnings(self._kept)]
 
 
-def request_from(params: dict[str, Any]) -> Request:
-    names = frozenset(item["vm_name"] for item in params["vms"])
-    if params["state"] == "absent":
-        return Request(params["owner"], None, Fleet(), removed=names or None)
+def request_from(given: Declared | Removed, params: dict[str, Any]) -> Request:
+    if isinstance(given, Removed):
+        names = frozenset(vm.vm_name for vm in given.vms)
+        return Request(given.owner, None, Fleet(), removed=names if params["vms"] else None)
     return Request(
-        owner=params["owner"],
-        pool=params["pool"],
-        wanted=fleet_from(params["vms"], params["owner"], params["pool"] or ""),
+        owner=given.owner,
+        pool=given.pool,
+        wanted=fleet_from(given.vms, given.owner, given.pool or ""),
         removed=None if params["exclusive"] else frozenset(),
         recreate=params["recreate"],
     )
@@ -124,15 +124,15 @@ def _refuse_to_destroy(doomed: list[str], why: str) -> None:
         raise OperatorError(f"No VM was changed, for this would be destroyed: {', '.join(doomed)}. {why}")
 
 
-def host_of(item: dict[str, Any], pending: list[str]) -> dict[str, Any]:
+def host_of(vm: Vm, pending: list[str]) -> dict[str, Any]:
     return {
-        "name": item["name"] or item["vm_name"],
-        "vm_name": item["vm_name"],
-        "uuid": plain_uuid(item["uuid"]),
-        "boot_mac": boot_mac(item),
-        "boot_mode": BOOT_MODES[item["firmware"]],
-        "root_device_hints": root_device_hints(item),
-        "bmc_address": (item["bmc"] or {}).get("address"),
-        "console": console_of(item["vm_name"]),
+        "name": vm.name or vm.vm_name,
+        "vm_name": vm.vm_name,
+        "uuid": vm.uuid,
+        "boot_mac": vm.boot_mac,
+        "boot_mode": BOOT_MODES[vm.firmware],
+        "root_device_hints": vm.root_device_hints,
+        "bmc_address": vm.bmc.address if vm.bmc else None,
+        "console": console_of(vm.vm_name),
         "pending": pending,
     }

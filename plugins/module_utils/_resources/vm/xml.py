@@ -226,7 +226,7 @@ def _mark(root: Any, vm: Vm) -> None:
 
 
 def _next_boot_order(root: Any) -> str:
-    """Empty where somebody has chosen the other way to say it: libvirt takes no mixture."""
+    """Empty where it is said in the other way: libvirt takes no mixture."""
     if root.find("os/boot") is not None:
         return ""
     taken = [int(boot.get("order")) for boot in root.iterfind("devices/*/boot[@order]")]

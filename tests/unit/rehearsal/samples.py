@@ -7,13 +7,18 @@ from typing import Any
 from unit.lab.samples import shipped
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.evidence import Door, Evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import HOST, OK, Check, Story
+from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.observations import (
+    HOST,
+    OK,
+    Check,
+    Observations,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Secrets, Surroundings, script
-from ansible_collections.nometal.ipi.plugins.modules.rehearsal import lab_from
 
 PLAY = "0badcafe"
 MACS = ("52:54:00:aa:bb:cc", "52:54:00:aa:bb:dd")
@@ -26,28 +31,28 @@ STEPS = (
 
 def lab_of(**spec: Any) -> Lab:
     model = lab_model({**shipped("rehearsal"), **spec})
-    return lab_from({**model, "lab": model["name"]})
+    return from_dict(Lab, {**model, "lab": model["name"]})
 
 
 def script_of(lab: Lab, surroundings: Surroundings | None = None, **options: Any) -> dict[str, Any]:
-    logins = {node["vm_name"]: {"username": node["vm_name"], "password": "secret"} for node in lab.nodes}
+    logins = {node.vm_name: {"username": node.vm_name, "password": "secret"} for node in lab.nodes}
     return script(lab, PLAY, MACS, Secrets(logins, "CA"), surroundings or Surroundings(), **options)
 
 
-def good(lab: Lab) -> Story:
-    told, story = script_of(lab), Story(finished=True)
-    story.seen = seen_by_bootstrap(lab, told)
-    story.host = {"clock": 1000.0, "virtual addresses": Check("virtual addresses", HOST, OK)}
+def good(lab: Lab) -> Observations:
+    told, observed = script_of(lab), Observations(finished=True)
+    observed.seen = seen_by_bootstrap(lab, told)
+    observed.host = {"clock": 1000.0, "virtual addresses": Check("virtual addresses", HOST, OK)}
     for node in lab.nodes:
-        name = node["name"]
-        story.steps[name] = {step: {"step": step, "ok": True, "said": ""} for step in STEPS}
-        story.reports[name] = {
+        name = node.name
+        observed.steps[name] = {step: {"step": step, "ok": True, "said": ""} for step in STEPS}
+        observed.reports[name] = {
             "medium": report(node, "/dev/sr0"),
             "seen": {"seen": seen_by_node(lab, told, name)},
             "written": {"device": "/dev/sda", "bytes": 1, "syncs": [1.0, 2.0]},
             "disk": report(node, "/dev/sda"),
         }
-    return story
+    return observed
 
 
 def seen_by_bootstrap(lab: Lab, told: dict[str, Any]) -> dict[str, Any]:
@@ -80,34 +85,34 @@ def seen_by_node(lab: Lab, told: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def report(node: Any, medium: str) -> dict[str, Any]:
-    card = {"link": "eth0", "mac": node["nics"][-1]["mac"], "addresses": list(node["ips"]), "dhcp6": None}
-    booted = {"link": "eth1", "mac": node["boot_mac"], "addresses": ["172.22.0.10"], "dhcp6": None}
+    card = {"link": "eth0", "mac": node.nics[-1].mac, "addresses": list(node.ips), "dhcp6": None}
+    booted = {"link": "eth1", "mac": node.boot_mac, "addresses": ["172.22.0.10"], "dhcp6": None}
     disks = [
-        {"device": f"/dev/sd{'ab'[number]}", "serial": disk["serial"], "size_bytes": disk["size_bytes"]}
-        for number, disk in enumerate(node["disks"])
+        {"device": f"/dev/sd{'ab'[number]}", "serial": disk.serial, "size_bytes": disk.size_bytes}
+        for number, disk in enumerate(node.disks)
     ]
     return {
         "medium": medium,
         "late": False,
-        "cards": [card] if card["mac"] == node["boot_mac"] else [booted, card],
-        "hostname": node["name"],
-        "firmware": "bios" if node["firmware"] == "bios" else "uefi",
-        "secure_boot": node["firmware"] == "uefi-secure",
-        "vcpus": node["vcpus"],
-        "memory_mib": node["memory_mib"] - 60,
+        "cards": [card] if card["mac"] == node.boot_mac else [booted, card],
+        "hostname": node.name,
+        "firmware": "bios" if node.firmware == "bios" else "uefi",
+        "secure_boot": node.firmware == "uefi-secure",
+        "vcpus": node.vcpus,
+        "memory_mib": node.memory_mib - 60,
         "disks": disks,
     }
 
 
 def lab_evidence(lab: Lab) -> Evidence:
     """A host on which nothing is wrong."""
-    links = {name: Link(name, "bridge") for name in (lab.machine_network["bridge"], lab.bridge)}
+    links = {name: Link(name, "bridge") for name in (lab.machine_network.bridge, lab.bridge)}
     for pair in lab.veth_pairs:
-        for end in (pair["a"], pair["b"]):
-            links[end["name"]] = Link(end["name"], "veth", master=end["bridge"])
+        for end in pair.ends:
+            links[end.name] = Link(end.name, "veth", master=end.bridge)
     return Evidence(
         links=links,
-        networks={lab.machine_network["name"]: True},
+        networks={lab.machine_network.name: True},
         bmc_doors=[Door("192.168.126.1", 8000)],
         firewall="firewalld, zone libvirt",
         forwarding={"ipv4": True, "ipv6": True},

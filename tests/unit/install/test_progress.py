@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import log, terraform
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Story, told
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress, progress_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage, begun_by
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
 
@@ -20,12 +20,12 @@ API = "https://api.demo.lab.example.test:6443"
 INITIALIZE = "Still waiting for the cluster to initialize: "
 
 
-def story_of(name: str) -> Story:
-    return told(log.entries((LOGS / f"{name}.log").read_text(encoding="utf-8")), HOSTS)
+def progress_in(name: str) -> Progress:
+    return progress_of(log.entries((LOGS / f"{name}.log").read_text(encoding="utf-8")), HOSTS)
 
 
-def after(*messages: str, level: str = "info") -> Story:
-    return told((log.Entry(float(at), level, msg) for at, msg in enumerate(messages, 1)), HOSTS)
+def after(*messages: str, level: str = "info") -> Progress:
+    return progress_of((log.Entry(float(at), level, msg) for at, msg in enumerate(messages, 1)), HOSTS)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_hosts(msg: str, state: str, trouble: str) -> None:
 
 
 def test_a_hosts_trouble_is_over_with_its_next_state() -> None:
-    story = after(*(f"  baremetalhost: a: {said}" for said in ("inspecting", "inspection error: x", "inspecting")))
-    assert story.hosts["a"].trouble == "inspection error: x"
-    story.add(log.Entry(9.0, "info", "  baremetalhost: a: preparing"))
-    assert (story.hosts["a"].state, story.hosts["a"].since, story.hosts["a"].trouble) == ("preparing", 9.0, "")
+    progress = after(*(f"  baremetalhost: a: {said}" for said in ("inspecting", "inspection error: x", "inspecting")))
+    assert progress.hosts["a"].trouble == "inspection error: x"
+    progress.add(log.Entry(9.0, "info", "  baremetalhost: a: preparing"))
+    assert (progress.hosts["a"].state, progress.hosts["a"].since, progress.hosts["a"].trouble) == ("preparing", 9.0, "")
 
 
 @pytest.mark.parametrize(
@@ -249,48 +249,61 @@ WITH_TERRAFORM = [
     ],
 )
 def test_whole_logs(name: str, stages: list[Stage]) -> None:
-    story = story_of(name)
-    assert [span.stage for span in story.spans] == stages
-    assert {host: seen.state for host, seen in story.hosts.items()} == dict.fromkeys(HOSTS, "provisioned")
-    assert story.version.startswith(name)
-    assert story.complete
-    assert (story.bootstrap_made, story.control_plane_provisioned, story.bootstrap_destroyed) == (True, True, True)
-    assert story.console_url == "https://console-openshift-console.apps.demo.lab.example.test"
-    assert story.api_url == API
-    assert story.errors == []
-    assert 0 < story.spent()[Stage.CONTROL_PLANE] < 1800
-    assert endings.state_of(run(exit_code=0), story, completed=True) == "installed"
+    progress = progress_in(name)
+    assert [span.stage for span in progress.spans] == stages
+    assert {host: seen.state for host, seen in progress.hosts.items()} == dict.fromkeys(HOSTS, "provisioned")
+    assert progress.version.startswith(name)
+    assert progress.complete
+    assert (progress.bootstrap_made, progress.control_plane_provisioned, progress.bootstrap_destroyed) == (
+        True,
+        True,
+        True,
+    )
+    assert progress.console_url == "https://console-openshift-console.apps.demo.lab.example.test"
+    assert progress.api_url == API
+    assert progress.errors == []
+    assert 0 < progress.spent()[Stage.CONTROL_PLANE] < 1800
+    assert endings.state_of(run(exit_code=0), progress, completed=True) == "installed"
 
 
 def test_a_log_that_ends_with_the_apis_time_out() -> None:
-    story = story_of("okd-api-timeout")
-    assert story.stage is Stage.API
-    assert (story.bootstrap_made, story.api_up, story.complete) == (True, False, False)
-    assert story.api_trouble.endswith("connection refused")
-    assert story.errors[-1] == "The bootstrap machine failed to download the release image"
+    progress = progress_in("okd-api-timeout")
+    assert progress.stage is Stage.API
+    assert (progress.bootstrap_made, progress.api_up, progress.complete) == (True, False, False)
+    assert progress.api_trouble.endswith("connection refused")
+    assert progress.errors[-1] == "The bootstrap machine failed to download the release image"
 
 
 def test_a_log_that_ends_with_terraforms_error() -> None:
-    story = story_of("4.12-terraform-error")
-    assert story.stage is Stage.INFRASTRUCTURE
-    assert story.errors[0] == "Error: could not contact Ironic API: context deadline exceeded"
-    assert not [error for error in story.errors if error.startswith(" ")]
+    progress = progress_in("4.12-terraform-error")
+    assert progress.stage is Stage.INFRASTRUCTURE
+    assert progress.errors[0] == "Error: could not contact Ironic API: context deadline exceeded"
+    assert not [error for error in progress.errors if error.startswith(" ")]
 
 
 def test_a_resumed_run_goes_on_with_the_same_cluster() -> None:
-    story = story_of("4.20-resumed")
-    assert (story.stage, story.errors) == (Stage.DESTROY_BOOTSTRAP, [])
-    assert (story.bootstrap_made, story.control_plane_provisioned, story.bootstrap_destroyed) == (True, True, True)
-    resumed = story.spans[0].begin + 79 * 60
-    assert Stage.INFRASTRUCTURE not in story.spent(resumed)
-    assert story.spent(resumed)[Stage.BOOTSTRAP] == pytest.approx(9.9 * 60, abs=6)
+    progress = progress_in("4.20-resumed")
+    assert (progress.stage, progress.errors) == (Stage.DESTROY_BOOTSTRAP, [])
+    assert (progress.bootstrap_made, progress.control_plane_provisioned, progress.bootstrap_destroyed) == (
+        True,
+        True,
+        True,
+    )
+    resumed = progress.spans[0].begin + 79 * 60
+    assert Stage.INFRASTRUCTURE not in progress.spent(resumed)
+    assert progress.spent(resumed)[Stage.BOOTSTRAP] == pytest.approx(9.9 * 60, abs=6)
 
 
 def test_a_new_cluster_has_nothing_of_the_former() -> None:
-    story = story_of("4.20")
-    story.add(log.Entry(story.last + 60, "info", "Creating infrastructure resources..."))
-    assert (story.complete, story.bootstrap_made, story.bootstrap_destroyed, story.hosts) == (False, False, False, {})
-    assert story.stage is Stage.INFRASTRUCTURE
+    progress = progress_in("4.20")
+    progress.add(log.Entry(progress.last + 60, "info", "Creating infrastructure resources..."))
+    assert (progress.complete, progress.bootstrap_made, progress.bootstrap_destroyed, progress.hosts) == (
+        False,
+        False,
+        False,
+        {},
+    )
+    assert progress.stage is Stage.INFRASTRUCTURE
 
 
 def run(**others: Any) -> Run:
@@ -313,8 +326,8 @@ def run(**others: Any) -> Run:
     ],
 )
 def test_endings(noted: Run, completed: bool, state: str) -> None:
-    assert endings.state_of(noted, Story(), completed=completed) == state
-    assert endings.words(noted, Story(), state)
+    assert endings.state_of(noted, Progress(), completed=completed) == state
+    assert endings.words(noted, Progress(), state)
 
 
 @pytest.mark.parametrize(
@@ -330,13 +343,13 @@ def test_endings(noted: Run, completed: bool, state: str) -> None:
     ],
 )
 def test_exit_codes_in_words(noted: Any, log_name: str, words: str) -> None:
-    story = story_of(log_name) if log_name else Story()
+    progress = progress_in(log_name) if log_name else Progress()
     if log_name == "4.12-terraform-error":
-        story = story_of("4.14")
-        story.complete, story.stage = False, Stage.CONTROL_PLANE
-    assert endings.words(noted, story, "failed") == words
+        progress = progress_in("4.14")
+        progress.complete, progress.stage = False, Stage.CONTROL_PLANE
+    assert endings.words(noted, progress, "failed") == words
 
 
 def test_a_killed_installer_is_told_by_its_signal() -> None:
-    assert "SIGKILL" in endings.words(run(signal=9), Story(), "interrupted")
-    assert "makes the bootstrap VM" in endings.words(run(), story_of("4.12-terraform-error"), "interrupted")
+    assert "SIGKILL" in endings.words(run(signal=9), Progress(), "interrupted")
+    assert "makes the bootstrap VM" in endings.words(run(), progress_in("4.12-terraform-error"), "interrupted")
