@@ -55,7 +55,7 @@ ON_A_FRESH_HOST = [
     Row("network", "echo 'options rotate' >>/etc/resolv.conf", "has `options rotate`"),
     Row("nodes", VM, f"MAC {MAC} is VM mine's"),
     Row("bmc", "mkdir -p /opt/nometal && ln -s /srv /opt/nometal/bmc", "/opt/nometal/bmc is there and is not BMC"),
-    Row("bmc", "mkdir /var/lib/nometal/bmc && chmod o+w /var/lib/nometal/bmc", "can be changed by others than root"),
+    Row("bmc", "mkdir /var/lib/nometal/bmc && chmod o+w /var/lib/nometal/bmc", "must be a directory that only root"),
     Row("rehearse", "true", "argument 'rehearsal_required' is of type"),
     Row("rehearse", "true", "rehearsal_patience is 0: must be a number above 0"),
     Row("rehearse", "rm /var/cache/nometal/rehearsal/.nometal*", "/var/cache/nometal/rehearsal is there and"),
