@@ -41,7 +41,7 @@ def good(lab: Lab) -> Story:
         name = node["name"]
         story.steps[name] = {step: {"step": step, "ok": True, "said": ""} for step in STEPS}
         story.reports[name] = {
-            "medium": report(node, "/dev/sr0"),
+            "medium": report(node, "cd"),
             "seen": {"seen": seen_by_node(lab, told, name)},
             "written": {"device": "/dev/sda", "bytes": 1, "syncs": [1.0, 2.0]},
             "disk": report(node, "/dev/sda"),

@@ -55,7 +55,7 @@ DOMAIN = """
   <devices>
     <disk type='file' device='cdrom'>
       <driver name='qemu' type='raw'/><source file='{directory}/{medium}'/>
-      <target dev='sda' bus='sata'/><readonly/>
+      <target dev='sda' bus='scsi'/><readonly/>
     </disk>
     <disk type='file' device='disk'>
       <driver name='qemu' type='qcow2'/><source file='{directory}/{scratch}'/><target dev='vda' bus='virtio'/>
@@ -63,6 +63,7 @@ DOMAIN = """
     {nics}
     <serial type='pty'><log file='{log}'/></serial>
     <channel type='unix'><target type='virtio' name='{channel}'/></channel>
+    <controller type='scsi' model='virtio-scsi'/>
     <controller type='usb' model='none'/><memballoon model='none'/>
   </devices>
 </domain>"""
