@@ -69,6 +69,10 @@ options:
         That is C(dnsmasq) and C(ipmitool), and boot loaders with their configuration.
     type: bool
     default: false
+  sata_disks:
+    description: Whether any machine has a SATA disk. Otherwise the kernel needs no driver for such disks.
+    type: bool
+    default: false
   state:
     description: Whether there is to be an image, or none at all.
     type: str
@@ -137,6 +141,7 @@ ARGUMENTS = {
     "sources": {"type": "dict"},
     "packages": {"type": "dict", "options": dict.fromkeys(KINDS, NAMES)},
     "network_boot": {"type": "bool", "default": False},
+    "sata_disks": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 RULES = {"required_if": [("state", "present", ["sources", "packages"])]}

@@ -38,7 +38,7 @@ def arguments() -> dict[str, Any]:
     """As the role gives them to the module."""
     names = yaml.safe_load((ROOT / "roles/rehearsal/vars/Debian.yml").read_text())
     sources = {path.name: path.read_text() for path in sorted(AGENT.glob("*.py"))}
-    return {"sources": sources, "packages": names["rehearsal_packages"], "network_boot": False}
+    return {"sources": sources, "packages": names["rehearsal_packages"], "network_boot": False, "sata_disks": False}
 
 
 def build_in(host: LabHost, given: dict[str, Any]) -> None:

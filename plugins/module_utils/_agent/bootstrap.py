@@ -169,7 +169,7 @@ class Bootstrap:
 
     def _hear(self, node: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         """A node that was started from its medium is kept waiting for the others: they will look for each other."""
-        from_disk = said.get("medium", "").startswith("/dev/") and said["medium"] != MEDIUM
+        from_disk = said.get("medium", "").startswith("/dev/")
         said["late"] = said.get("play") != self._told["play"]
         again = not from_disk and node["uuid"] in self._reports.up
         self._reports.add(node["uuid"], "disk" if from_disk else "medium again" if again else "medium", said)

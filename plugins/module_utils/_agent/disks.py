@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from . import machine
+from .letter import LABEL, LABEL_AT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,9 @@ GIB = 1024**3
 CHUNK = 1024 * 1024
 FIRST = 128 * 1024
 """By what is in here, an image is known for a rehearsal's: it is on the disk before anything else."""
+CD = "cd"
+FIRST_CD_OF_BIOS = 0xE0 - 0x80  # whose numbers of disks begin with 80h
+DEVICE_SECONDS = 10
 SYNCS = 60
 SYNC_BYTES = 4096
 
@@ -114,22 +117,27 @@ def sync_milliseconds(device: str, behind: int) -> list[float]:
     return sorted(round(each, 2) for each in taken)
 
 
-def read_letter(place: str = "/run/medium") -> tuple[dict[str, Any], str]:
-    """What the bootstrap VM has written into the medium that this guest was started from, and the medium's device."""
-    import json  # noqa: PLC0415 - only here
+def started_from(root: str) -> str:
+    """The device, by the name that the boot loader has for it. Linux may not know the drive of a CD, and need not."""
+    is_disk = root.startswith("hd") and int(root[len("hd") :]) < FIRST_CD_OF_BIOS
+    return _with_image() if is_disk else CD
 
-    Path(place).mkdir(exist_ok=True)
-    machine.wait_for(Path("/dev/sr0"))
-    for device in ["/dev/sr0", *(disk["device"] for disk in all_disks())]:
-        try:
-            machine.mount(device, "iso9660", place, machine.READ_ONLY)
-        except OSError:  # an empty drive, a blank disk
-            continue
-        try:
-            text = Path(place, "letter").read_text(encoding="utf-8")
-            return json.loads(text.rstrip("\0 \n")), device
-        except (OSError, ValueError):
-            continue
-        finally:
-            machine.unmount(place)
-    return {}, ""
+
+def _with_image() -> str:
+    """Waited for a while, as drivers may still be looking for disks; empty: there is none."""
+    deadline = time.monotonic() + DEVICE_SECONDS
+    while time.monotonic() < deadline:
+        found = next((disk["device"] for disk in all_disks() if _holds_image(disk["device"])), "")
+        if found:
+            return found
+        time.sleep(0.05)
+    return ""
+
+
+def _holds_image(device: str) -> bool:
+    try:
+        with open(device, "rb") as file:  # noqa: PTH123 - a device
+            file.seek(LABEL_AT)
+            return file.read(len(LABEL)) == LABEL
+    except OSError:
+        return False

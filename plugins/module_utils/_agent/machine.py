@@ -9,7 +9,6 @@ import ctypes
 import os
 import socket
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +17,6 @@ MODULES = Path("/modules")
 CHANNEL = "org.nometal.rehearsal"
 FINIT_MODULE = 313  # the system call, on x86-64
 READ_ONLY = 1  # MS_RDONLY
-DEVICE_SECONDS = 10
 SECURE_BOOT = Path("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
 SETTINGS = {
     # Nobody else has the guest's addresses: no second or two for asking whether somebody has.
@@ -50,10 +48,6 @@ def mount(source: str, kind: str, place: str, flags: int = 0) -> None:
     if _libc.mount(source.encode(), place.encode(), kind.encode(), flags, None) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), f"{source} at {place}")
-
-
-def unmount(place: str) -> None:
-    _libc.umount(place.encode())
 
 
 def load_drivers() -> None:
@@ -105,13 +99,6 @@ def memory_mib() -> int:
 
 def uuid() -> str:
     return _text(Path("/sys/class/dmi/id/product_uuid")).lower()
-
-
-def wait_for(path: Path) -> bool:
-    deadline = time.monotonic() + DEVICE_SECONDS
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return path.exists()
 
 
 def _text(path: Path) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from . import disks, links, lookups, machine, network, pings
+from .letter import read_letter
 
 REPORT_SECONDS = 60
 ANSWER_SECONDS = 60
@@ -23,7 +24,7 @@ PEER_SECONDS = 8.0
 
 
 def play() -> None:
-    letter, medium = _letter()
+    letter, medium = told()
     patience = letter.get("patience", 1.0)
     machine.say(f"node started from {medium or 'nothing that says for which rehearsal'}")
     cards = network.join(letter.get("families", ["ipv4", "ipv6"]))
@@ -37,10 +38,18 @@ def play() -> None:
         machine.say("node has written its disk")
 
 
-def _letter() -> tuple[dict[str, Any], str]:
-    """Started by PXE it stands in the kernel's command line, and otherwise in the medium."""
-    text = machine.command_line().get("rehearsal.letter")
-    return (json.loads(bytes.fromhex(text)), "network") if text else disks.read_letter()
+def told() -> tuple[dict[str, Any], str]:
+    """What the bootstrap VM says, and what this guest was started from.
+
+    By PXE it is in the kernel's command line. From a medium, the boot loader has taken it into memory.
+    """
+    words = machine.command_line()
+    if "rehearsal.letter" in words:
+        return json.loads(bytes.fromhex(words["rehearsal.letter"])), "network"
+    try:
+        return read_letter(), disks.started_from(words["rehearsal.medium"])
+    except (OSError, ValueError):
+        return {}, ""
 
 
 def _name_given(cards: list[dict[str, Any]]) -> str:

@@ -14,15 +14,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .letter import LETTER_BYTES, LETTER_MARK, packed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Answer = Callable[[str, str, Any], "dict[str, Any] | None"]
 
 BLOCK = 256 * 1024
-SECTOR = 2048
-LETTER_MARK = b"NOMETAL-REHEARSAL-LETTER"
-LETTER_BYTES = 4096
 TOGETHER_SECONDS = 50
 """Less than a node waits for an answer, which grows with the patience of the rehearsal as this does."""
 
@@ -94,7 +93,7 @@ class Image:
         with open(device, "rb") as file:  # noqa: PTH123 - a device
             self.size = file.seek(0, os.SEEK_END)
             self._place = _place_of_letter(file)
-        self._letter = json.dumps(letter).encode().ljust(LETTER_BYTES, b"\n")
+        self._letter = packed(letter)
 
     def blocks(self, start: int = 0) -> Any:
         with open(self._device, "rb") as file:  # noqa: PTH123 - a device
@@ -116,9 +115,9 @@ def _place_of_letter(file: Any) -> int:
     file.seek(0)
     place = 0
     while head := file.read(BLOCK):
-        for sector in range(0, len(head), SECTOR):
-            if head.startswith(LETTER_MARK, sector):
-                return place + sector
+        found = head.find(LETTER_MARK)  # in the first sector of a file, so that no two blocks share it
+        if found >= 0:
+            return place + found
         place += len(head)
     raise ValueError("The medium has no place for a letter.")
 

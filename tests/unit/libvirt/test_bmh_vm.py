@@ -126,6 +126,31 @@ def test_where_boot_devices_are_listed_by_kind_none_is_numbered() -> None:
     assert "order=" not in edit.edit(root, VM, CHOICES)
 
 
+@pytest.mark.parametrize("bus", ["scsi", "virtio", "sata"])
+def test_a_new_cdrom_drive_is_beside_the_scsi_disks(bus: str) -> None:
+    root = made(replace(VM, disks=(Disk("one-0.qcow2", "qcow2", bus),)))
+    drive = xml.cdrom_of(root).getparent()
+    assert dict(drive.find("target").attrib) == {"dev": "sdz", "bus": "scsi"}
+    assert (drive.find("address").get("target"), drive.find("address").get("unit")) == ("1", "0")
+    assert [found.get("model") for found in root.iterfind("devices/controller[@type='scsi']")] == ["virtio-scsi"]
+
+
+@pytest.mark.parametrize("medium", ["", "<source file='/iso'/>"])
+def test_a_cdrom_drive_that_is_there_stays_where_it_is(medium: str) -> None:
+    vm = replace(VM, disks=(Disk("one-0.qcow2", "qcow2", "virtio"),))
+    root = made(vm)
+    root.find("devices").remove(root.find("devices/controller"))
+    drive = xml.cdrom_of(root).getparent()
+    former = f"<disk type='file' device='cdrom'>{medium}<target dev='sdz' bus='sata'/><boot order='2'/></disk>"
+    root.find("devices").replace(drive, etree.fromstring(former))
+    again = etree.fromstring(edit.edit(root, replace(vm, vcpus=7), CHOICES))
+    kept = xml.cdrom_of(again).getparent()
+    assert [(part.tag, *part.attrib.items()) for part in kept] == [
+        (part.tag, *part.attrib.items()) for part in etree.fromstring(former)
+    ]
+    assert again.find("devices/controller") is None
+
+
 def test_sata_disks_keep_off_the_port_of_the_cdrom() -> None:
     disks = tuple(Disk(f"{number}", "raw", "sata") for number in range(7))
     root = made(replace(VM, disks=disks))

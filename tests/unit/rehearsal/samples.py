@@ -47,7 +47,7 @@ def good(lab: Lab) -> Observations:
         name = node.name
         observed.steps[name] = {step: {"step": step, "ok": True, "said": ""} for step in STEPS}
         observed.reports[name] = {
-            "medium": report(node, "/dev/sr0"),
+            "medium": report(node, "cd"),
             "seen": {"seen": seen_by_node(lab, told, name)},
             "written": {"device": "/dev/sda", "bytes": 1, "syncs": [1.0, 2.0]},
             "disk": report(node, "/dev/sda"),

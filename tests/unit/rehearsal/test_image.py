@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SOURCES = {"__init__.py": "", "main.py": "import json\n"}
 PACKAGES: dict[str, list[str]] = {kind: [] for kind in rehearsal_image.KINDS}
-RECIPE = Recipe(Path("/images"), SOURCES, PACKAGES, network_boot=False)
+RECIPE = Recipe(Path("/images"), SOURCES, PACKAGES, network_boot=False, sata_disks=False)
 NOW = Image("image-1")
 
 
@@ -68,9 +68,11 @@ def test_an_image_is_named_after_what_it_is_made_of() -> None:
         replace(RECIPE, sources={**SOURCES, "more.py": ""}),
         replace(RECIPE, packages={**PACKAGES, "kernel": ["linux"]}),
         replace(RECIPE, network_boot=True),
+        replace(RECIPE, sata_disks=True),
+        replace(RECIPE, network_boot=True, sata_disks=True),
     ]
-    assert len({recipe.name for recipe in (RECIPE, *others)}) == 4
-    assert others[-1].names == RECIPE.names
+    assert len({recipe.name for recipe in (RECIPE, *others)}) == 6
+    assert {recipe.name for recipe in (RECIPE, *others[2:])} == {*RECIPE.names}
 
 
 @pytest.mark.parametrize("name", ["../x.py", "/x.py", "x.txt", "a-b.py", "x/../y.py"])
@@ -86,7 +88,14 @@ def test_missing_sources_are_refused() -> None:
 
 
 def given(path: Path | str, **changed: Any) -> dict[str, Any]:
-    return {"path": str(path), "sources": SOURCES, "packages": PACKAGES, "network_boot": False, **changed}
+    return {
+        "path": str(path),
+        "sources": SOURCES,
+        "packages": PACKAGES,
+        "network_boot": False,
+        "sata_disks": False,
+        **changed,
+    }
 
 
 def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
@@ -124,7 +133,8 @@ def test_an_image_is_whole_or_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     (path / "building-xy").mkdir()
     assert (steps(check_mode=True), steps(), steps()) == (["tidy images"], ["tidy images"], [])
     assert steps(network_boot=True) == ["build image"]
-    assert steps() == []  # both are kept, for labs of either kind
+    assert steps(sata_disks=True) == ["build image"]
+    assert steps() == []  # all are kept, for labs of either kind
     assert steps(sources={**SOURCES, "new.py": ""}) == ["build image"]
     assert sorted(each.name for each in path.iterdir()) == [MARK, f"{made[-1]}"]
     assert (steps(state="absent"), path.parent.exists(), steps(state="absent")) == (["remove images"], False, [])
@@ -171,7 +181,7 @@ def entries(archive: bytes) -> Iterator[tuple[str, tuple[int, int, int, bytes]]]
 
 def kernel_below(root: Path, version: str, *, signed: bool = False, without: Sequence[str] = ()) -> Path:
     modules = root / "lib/modules" / version
-    for name in image_kernel.DRIVERS:
+    for name in image_kernel.SATA_DRIVERS:
         if name not in without:
             file = modules / "kernel/drivers" / f"{name.replace('_', '-')}.ko"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -195,19 +205,20 @@ def test_drivers_come_after_those_that_they_need(tmp_path: Path) -> None:
     (modules / "kernel/drivers/virtio-net.ko").write_bytes(b"\0depends=virtio-ring,net_core,virtio\0")
     (modules / "kernel/drivers/nvme.ko").unlink()
     (modules / "modules.builtin").write_text("kernel/drivers/nvme.ko\nkernel/net/net_core.ko\n")
-    kernel = image_kernel.newest(tmp_path)
+    kernel = image_kernel.newest(tmp_path, image_kernel.DRIVERS)
     assert kernel
-    drivers = kernel.drivers()
+    drivers = kernel.drivers(image_kernel.DRIVERS)
     order = [*drivers]
     assert order.index("virtio") < order.index("virtio_ring") < order.index("virtio_net")
     assert drivers["virtio"] == b"\0depends=\0"
-    assert {"nvme", "net_core"} & {*order} == set()
+    assert {"nvme", "net_core", "ahci"} & {*order} == set()
+    assert [*kernel.drivers(image_kernel.SATA_DRIVERS)] == [*order, "ahci"]
 
 
 def test_the_newest_signed_kernel_with_all_drivers_is_taken(tmp_path: Path) -> None:
-    assert image_kernel.newest(tmp_path) is None
-    kernel_below(tmp_path, "6.1.0-9", without=["ahci"])
-    assert image_kernel.newest(tmp_path) is None
+    assert version_of(tmp_path) == ""
+    kernel_below(tmp_path, "6.1.0-9", without=["virtio_scsi"])
+    assert version_of(tmp_path) == ""
     for version in ("6.1.0-8", "6.1.0-10"):
         kernel_below(tmp_path, version, without=image_kernel.DISPENSABLE)
     assert version_of(tmp_path) == "6.1.0-10"
@@ -215,10 +226,17 @@ def test_the_newest_signed_kernel_with_all_drivers_is_taken(tmp_path: Path) -> N
     assert version_of(tmp_path) == "6.1.0-7"
 
 
-def version_of(root: Path) -> str:
-    kernel = image_kernel.newest(root)
-    assert kernel
-    return kernel.version
+def test_a_kernel_without_a_driver_for_sata_disks_is_taken_where_there_are_none(tmp_path: Path) -> None:
+    kernel_below(tmp_path, "6.1.0-9-cloud", without=["ahci"])
+    assert version_of(tmp_path) == "6.1.0-9-cloud"
+    assert version_of(tmp_path, image_kernel.SATA_DRIVERS) == ""
+    kernel_below(tmp_path, "6.1.0-8")
+    assert version_of(tmp_path, image_kernel.SATA_DRIVERS) == "6.1.0-8"
+
+
+def version_of(root: Path, drivers: Sequence[str] = image_kernel.DRIVERS) -> str:
+    kernel = image_kernel.newest(root, drivers)
+    return kernel.version if kernel else ""
 
 
 DEBIAN = (

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 
-from ansible_collections.nometal.ipi.plugins.module_utils._agent.reports import LETTER_BYTES, LETTER_MARK
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.letter import LETTER, LETTER_BYTES, LETTER_MARK
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image import iso as image_iso
@@ -23,7 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.packa
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.kernel import Kernel
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.loaders import Uefi
@@ -41,8 +41,6 @@ FILES = {
     "/etc/group": "root:x:0:\n",
 }
 ORDER = "/modules/order"
-LETTER = "letter"
-"""The bootstrap VM writes into it which rehearsal the image is of, for the nodes that boot it."""
 
 Found = TypeVar("Found")
 
@@ -53,12 +51,12 @@ def build(recipe: Recipe, iso: Path, scratch: Path) -> bool:
     kernel = supply.kernel()
     grub = supply.find("bios", lambda root: image_loaders.find_grub(root, "i386-pc"))
     uefi = _uefi(supply, scratch)
-    guest = _guest(kernel, recipe.sources, scratch)
+    guest = _guest(kernel, recipe, scratch)
     files = {
-        LETTER: LETTER_MARK.ljust(LETTER_BYTES, b"\n"),
         image_loaders.KERNEL: kernel.image.read_bytes(),
         # Others would save a guest a tenth of a second; Python has this one, and every kernel unpacks it.
         image_loaders.INITRAMFS: gzip.compress(guest.archive(), mtime=0),
+        image_loaders.LETTER: letter().archive(),
     }
     if recipe.network_boot:
         files[image_network.ARCHIVE] = image_network.archive(guest, supply.network(), grub, uefi, scratch)
@@ -71,15 +69,16 @@ class Supply:
 
     def __init__(self, recipe: Recipe, scratch: Path) -> None:
         self._packages = recipe.packages
+        self._drivers = recipe.drivers
         self._scratch = scratch
         self._manager = image_packages.manager(scratch)
 
     def kernel(self) -> Kernel:
         """Of the first packages that hold one with all drivers."""
-        found = image_kernel.newest(HOST)
+        found = image_kernel.newest(HOST, self._drivers)
         for number, names in enumerate(self._packages["kernel"]):
             with suppress(NotCarriedError):
-                found = found or image_kernel.newest(self._unpacked(names.split(), f"kernel-{number}"))
+                found = found or image_kernel.newest(self._unpacked(names.split(), f"kernel-{number}"), self._drivers)
         return found or self._refuse("kernel")
 
     def find(self, kind: str, look_below: Callable[[Path], Found | None]) -> Found:
@@ -107,7 +106,14 @@ def _uefi(supply: Supply, scratch: Path) -> Uefi:
         return supply.find("unsigned", lambda root: image_loaders.find_grub(root, "x86_64-efi")).uefi(scratch)
 
 
-def _guest(kernel: Kernel, sources: Mapping[str, str], scratch: Path) -> Tree:
+def letter() -> Tree:
+    """In the ISO it is not compressed, so that the bootstrap VM can fill it in on the way to the nodes."""
+    tree = Tree()
+    tree.file(LETTER, LETTER_MARK.ljust(LETTER_BYTES, b"\n"))
+    return tree
+
+
+def _guest(kernel: Kernel, recipe: Recipe, scratch: Path) -> Tree:
     tree = Tree()
     for path in DIRECTORIES:
         tree.directory(path)
@@ -116,8 +122,8 @@ def _guest(kernel: Kernel, sources: Mapping[str, str], scratch: Path) -> Tree:
     for path, numbers in DEVICES.items():
         tree.character_device(path, *numbers)
     tree.take(*PROGRAMS)
-    image_python.put_python(tree, sources, scratch)
-    drivers = kernel.drivers()
+    image_python.put_python(tree, recipe.sources, scratch)
+    drivers = kernel.drivers(recipe.drivers)
     for name, content in drivers.items():
         tree.file(f"/modules/{name}.ko", content)
     tree.file(ORDER, "".join(f"/modules/{name}.ko\n" for name in drivers).encode())

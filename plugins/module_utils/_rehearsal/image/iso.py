@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._agent.letter import LABEL
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import write_tree
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.image.loaders import Grub
 
-LABEL = "NOMETAL-REHEARSAL"
 BIOS = "rehearsal/bios.img"
 EFI_PARTITION = "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"
 SECTOR, MIB = 512, 1024 * 1024
@@ -30,7 +30,7 @@ def write_iso(iso: Path, files: Mapping[str, bytes], efi: Mapping[str, bytes], g
     write_tree(tree, {name.lstrip("/"): content for name, content in contents.items()})
     partition = _efi_partition(efi, scratch)
     run(
-        *("xorriso", "-as", "mkisofs", "-quiet", "-r", "-V", LABEL, "-o", str(iso)),
+        *("xorriso", "-as", "mkisofs", "-quiet", "-r", "-V", LABEL.decode(), "-o", str(iso)),
         *("-b", BIOS, "-no-emul-boot", "-boot-load-size", "4", "-boot-info-table", "--grub2-boot-info"),
         *("--grub2-mbr", str(grub.bios_sector), "-append_partition", "2", EFI_PARTITION, str(partition)),
         *("-appended_part_as_gpt", "-eltorito-alt-boot", "-e", "--interval:appended_partition_2:all::"),

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 # First what gives a guest random numbers and networks, last what looks for disks for a while.
 DRIVERS = (
     *("virtio_pci", "virtio_rng", "virtio_console", "virtio_net", "af_packet", "isofs", "efivarfs"),
-    *("sd_mod", "sr_mod", "virtio_blk", "nvme", "virtio_scsi", "ahci", "ata_piix"),
+    *("sd_mod", "sr_mod", "virtio_blk", "nvme", "virtio_scsi"),
 )
+SATA_DRIVERS = (*DRIVERS, "ahci")  # which small kernels have not got
 # Old kernels have these in others, and small ones do without.
-DISPENSABLE = ("virtio_rng", "virtio_console", "af_packet", "efivarfs", "ata_piix")
+DISPENSABLE = ("virtio_rng", "virtio_console", "af_packet", "efivarfs")
 SIGNATURES = 4  # which of the tables of a PE file holds them
 PE32_PLUS = 0x20B
 
@@ -48,14 +49,13 @@ class Kernel:
         listed = self.modules / "modules.builtin"
         return {_name_of(Path(line)) for line in listed.read_text().split()} if listed.exists() else set()
 
-    def lacks(self) -> list[str]:
-        there = {*self._files, *self._built_in, *DISPENSABLE}
-        return [name for name in DRIVERS if name not in there]
+    def has_all(self, drivers: Iterable[str]) -> bool:
+        return {*self._files, *self._built_in, *DISPENSABLE}.issuperset(drivers)
 
-    def drivers(self) -> dict[str, bytes]:
+    def drivers(self, names: Iterable[str]) -> dict[str, bytes]:
         """Each after those that it needs."""
         found: dict[str, bytes] = {}
-        for name in DRIVERS:
+        for name in names:
             self._collect(name, found)
         return found
 
@@ -67,9 +67,9 @@ class Kernel:
             found[name] = content
 
 
-def newest(root: Path) -> Kernel | None:
-    """Of those below a directory that have all drivers; signed ones come first."""
-    usable = [kernel for kernel in _kernels(root) if not kernel.lacks()]
+def newest(root: Path, drivers: Sequence[str]) -> Kernel | None:
+    """Of those below a directory that have all these drivers; signed ones come first."""
+    usable = [kernel for kernel in _kernels(root) if kernel.has_all(drivers)]
     return max(usable, key=lambda kernel: (is_signed(kernel.image), _numbers(kernel.version)), default=None)
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KERNEL, INITRAMFS = "/rehearsal/kernel", "/rehearsal/initramfs"
+# An archive as well, that a kernel unpacks after the other: guests find in it which rehearsal their medium is of, and
+# need no driver for the drive that they were started from.
+LETTER = "/letter"  # among the first in the medium, where the bootstrap VM looks for it
 # Guests run no foreign code, so that they need no mitigations. What is in capitals is the environment of the first
 # process: without a seed, Python would wait a second for the kernel to have random numbers.
 # On a busy host without KVM, a timer may not tick in time for the kernel's trial of it, which then halts the guest. And
@@ -30,14 +33,14 @@ LOAD = f"{KERNEL} {ARGUMENTS} rehearsal.medium=$root"
 # The old way into a kernel: without KVM, it spares a guest more than a second.
 BIOS_BOOT = f"""\
 linux16 {LOAD} edd=off
-initrd16 {INITRAMFS}
+initrd16 {INITRAMFS} {LETTER}
 boot
 """
 # From a disk, UEFI starts what is in a partition; all the rest is on the whole disk.
 UEFI_BOOT = f"""\
 regexp --set=1:root "^([^,]*)" "$root"
 linux {LOAD}
-initrd {INITRAMFS}
+initrd {INITRAMFS} {LETTER}
 boot
 """
 BIOS_MODULES = ("biosdisk", "iso9660", "linux16", "boot")

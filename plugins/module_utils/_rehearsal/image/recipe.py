@@ -11,6 +11,7 @@ import json
 import platform
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ BUILDER = (
     *(image_network, image_packages, image_python, image_tree),
 )
 PREFIX = "image-"
-WITH_NETWORK_BOOT = "-network"
+WITH_NETWORK_BOOT, WITH_SATA = "-network", "-sata"
 DIGITS = 12
 
 
@@ -45,16 +46,24 @@ class Recipe:
     sources: Mapping[str, str]
     packages: Mapping[str, Sequence[str]]
     network_boot: bool
+    sata_disks: bool
+
+    @property
+    def drivers(self) -> Sequence[str]:
+        return image_kernel.SATA_DRIVERS if self.sata_disks else image_kernel.DRIVERS
 
     @property
     def name(self) -> str:
-        return self.names[self.network_boot]
+        return self._named(self.network_boot, self.sata_disks)
 
     @property
-    def names(self) -> tuple[str, str]:
-        """Labs of one host may differ in whether they boot from the network."""
-        plain = f"{PREFIX}{self._digest[:DIGITS]}"
-        return plain, f"{plain}{WITH_NETWORK_BOOT}"
+    def names(self) -> list[str]:
+        """Labs of one host may differ in whether they boot from the network, and in their disks."""
+        return [self._named(*needs) for needs in product((False, True), repeat=2)]
+
+    def _named(self, network_boot: bool, sata_disks: bool) -> str:
+        more = WITH_NETWORK_BOOT * network_boot + WITH_SATA * sata_disks
+        return f"{PREFIX}{self._digest[:DIGITS]}{more}"
 
     @cached_property
     def _digest(self) -> str:

@@ -135,6 +135,7 @@ class RehearsalImage(Resource["Image | None", ImagePort]):
             sources=params["sources"] or {},
             packages=params["packages"] or {},
             network_boot=params["network_boot"],
+            sata_disks=params["sata_disks"],
         )
         self.port = ImagePort(self._recipe)
         return Image(self._recipe.name) if self.is_wanted else None
