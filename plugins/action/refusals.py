@@ -34,8 +34,8 @@ class ActionModule(ActionBase):
         given, variables = self.validate_argument_spec(GIVEN)[1], task_vars or {}
         self._task.check_mode = True  # of all that is executed from here on
         questions = [*given["questions"], *self._questions(given, variables)]
-        if given["later"]:
-            return {"changed": False, "questions": questions}
+        if given["later"]:  # their arguments may be long, and are not shown with -v
+            return {"changed": False, "questions": questions, "_ansible_verbose_override": True}
         result = {"changed": False, **summary(questions, self._answers(questions, variables))}
         if result["refusals"] and given["stop"]:
             return {**result, "failed": True, "msg": message(given["stage"], result["refusals"])}

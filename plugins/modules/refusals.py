@@ -187,6 +187,8 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"refusal": str(error)}
     except OSError as error:
         return {"refusal": words_of(error)}
+    except Exception as error:  # a defect of one module does not hide what others refuse
+        return {"refusal": f"{question['module']} failed in check mode: {type(error).__name__}: {error}"}
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
