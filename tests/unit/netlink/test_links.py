@@ -118,6 +118,7 @@ def test_many_links_are_read_whole(host: Namespace) -> None:
 
 def test_addresses(lan: Namespace) -> None:
     lan.shell("ip address add 192.168.126.1/24 dev lan; ip address add fd00:126::1/64 dev lan nodad")
+    lan.shell("echo 600 >/proc/sys/net/ipv6/conf/far/dad_transmits")  # a second each: it stays tentative
     lan.shell("ip address add 10.1.0.1 peer 10.1.0.2/32 dev far; ip address add fd00:7::1/64 dev far")
     found = lan.call(links.read_addresses)
     own = [address for address in found if not address.interface.is_link_local and address.link != "lo"]
