@@ -88,7 +88,7 @@ RULES = (
     ),
     Fault(
         "an-address-at-the-start-of-a-range",
-        f"{UTILS}/_lab/derive/free_addresses.py",
+        f"{UTILS}/_lab/derive/addresses.py",
         "if low <= end and start <= high:",
         "if low < end and start <= high:",
         "tests/unit/lab/test_model.py",
@@ -397,14 +397,14 @@ JUDGEMENTS = (
 INSTALLATION = (
     Fault(
         "progress-does-not-count",
-        f"{UTILS}/_cluster/progress/stalls.py",
+        f"{UTILS}/_cluster/progress/watch.py",
         "still = now - max(progress.since, progress.changed)",
         "still = now - progress.since",
         "tests/unit/install/test_stalls.py",
     ),
     Fault(
         "a-host-in-trouble-is-slow-too",
-        f"{UTILS}/_cluster/progress/stalls.py",
+        f"{UTILS}/_cluster/progress/watch.py",
         "if limit is not None and still > limit * patience and not host.trouble:",
         "if limit is not None and still > limit * patience:",
         "tests/unit/install/test_stalls.py",

@@ -14,12 +14,15 @@ from typing import Any
 from support import dataclass_json
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence, gather
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import (
+    Evidence,
+    HostSeen,
+    MetalHost,
+    gather,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import watch as stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.waiting import PATIENCE
 
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm_guest import SIGN_OF_LIFE, firmware
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm import SIGN_OF_LIFE, firmware
 
 from .conftest import Examine
 

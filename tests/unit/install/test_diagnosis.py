@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import causes as diagnosis_causes
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import cluster as diagnosis_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import host as diagnosis_host
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_host
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import (
+    Evidence,
+    HostSeen,
+    MetalHost,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import EXPLANATIONS
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node, nodes_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import watch as stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.operators import Operators
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage

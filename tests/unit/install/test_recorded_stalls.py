@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import dataclass_json, golden, stall_faults, stall_recorder, stall_recording
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import HostSeen
 
 NAMES = sorted(stall_recorder.names())
 MESSAGES = Path(__file__).with_name("stalls.txt")

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events, stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import events
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import watch as stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress, Span
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 

@@ -17,11 +17,11 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import archive as tools_archive
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import checksums
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import disk as tools_disk
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import download_errors as download_trouble
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import kept as tools_kept
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import making as tools_archive
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import programs as tools_programs
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import Tools, plan

@@ -21,7 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import E
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.unit import unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.systemd import unit_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Port
 

@@ -10,7 +10,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, su
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Media
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.unit import guarded, unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.systemd import guarded, unit_text
 
 BEGIN, END = f"12:00 {supervisor.BEGIN}", f"12:01 {supervisor.END} with 1; it is started again"
 MEDIA = "/var/lib/libvirt/images/nometal-demo-media"

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle import screenshots
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.archive import Piece, tail
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.gather import Gathering, gather, gathered
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import bootstrap, leftovers
@@ -18,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LOGS
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_leases import STATUS
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import console_of
@@ -26,6 +26,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.archive import Content
+
+MOST_BYTES = 64 * 1024**2
+ENDINGS = {"image/png": "png", "image/x-portable-pixmap": "ppm"}
+
+
+def take(connection: Any, domain: Any) -> tuple[str, bytes]:
+    """The ending that goes with the format, and the picture."""
+    if not domain.isActive():
+        raise OperatorError("it is switched off")
+    if domain_xml.parsed(domain.XMLDesc()).find("devices/video") is None:
+        raise OperatorError("it has no screen, for its VM has no video device; its serial console is in the log")
+    stream = connection.newStream()
+    kind = domain.screenshot(stream, 0)
+    picture = bytearray()
+    stream.recvAll(_receive, picture)
+    stream.finish()
+    return ENDINGS.get(kind, "img"), bytes(picture)
+
+
+def _receive(_stream: Any, data: bytes, picture: bytearray) -> int:
+    picture += data[: MOST_BYTES - len(picture)]
+    return len(data)
+
 
 JOURNAL_LINES = 20000
 MORE_SECONDS = 90
@@ -127,7 +150,7 @@ def _definition(connection: Any, _source: Source, *, name: str, directory: str) 
 
 
 def _screenshot(connection: Any, _source: Source, *, name: str) -> dict[str, Content]:
-    ending, picture = screenshots.take(connection, connection.lookupByName(name))
+    ending, picture = take(connection, connection.lookupByName(name))
     return {f"screenshots/{name}.{ending}": picture}
 
 

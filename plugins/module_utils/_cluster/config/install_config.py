@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.contradictions import contradictions
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.files import certificates, public_keys
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.networking import networking
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import installed, platform
@@ -23,6 +23,39 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
+
+PRIVATE = "PRIVATE KEY-----"
+KEY_TYPES = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")
+NOT_FOR_FIPS = ("ssh-ed25519", "ssh-dss", "sk-ssh-ed25519")
+
+
+def certificates(pem: str | None, what: str) -> str | None:
+    if not pem or not pem.strip():
+        return None
+    advice = "give one or more CA certificates in PEM"
+    if PRIVATE in pem:
+        raise OperatorError(f"{what} contains a private key, which would be copied to every node: {advice}.")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=pem.strip() + "\n")
+    except (ssl.SSLError, ValueError):
+        raise OperatorError(f"{what} cannot be read as certificates: {advice}.") from None
+    return pem.strip() + "\n"
+
+
+def public_keys(text: str | None, *, fips: bool) -> str | None:
+    """One per line."""
+    if not text or not text.strip():
+        return None
+    where, advice = "lab_spec.install.ssh_key_file", "give a public key, such as ~/.ssh/id_ed25519.pub"
+    if PRIVATE in text:
+        raise OperatorError(f"{where} names a file with a private key: {advice}.")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines or not all(line.startswith(KEY_TYPES) for line in lines):
+        raise OperatorError(f"{where} must name a file with public keys only: {advice}.")
+    if fips and any(line.startswith(NOT_FOR_FIPS) for line in lines):
+        raise OperatorError(f"{where} names a key of a type that FIPS does not allow: use RSA or ECDSA.")
+    return "\n".join(lines)
 
 
 class InstallConfigError(OperatorError):

@@ -5,27 +5,192 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import info
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import cluster as diagnosis_cluster
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import host as diagnosis_host
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.host import HostSeen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import asked
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log import masked
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cluster import MetalHost
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
+
+API_PORT = 6443
+CONNECT_SECONDS, NAME_SECONDS = 3, 6
+MEMORY = Path("/proc/meminfo")
+PRESSURE = Path("/proc/pressure")
+PARTS = ("cpu", "memory", "io")
+
+
+@dataclass(frozen=True)
+class HostSeen:
+    load: float = 0.0
+    """Of the last minute."""
+    cores: int = 1
+    memory_available: float = 1.0
+    """A share."""
+    pressure: Mapping[str, float] = field(default_factory=dict)
+    """Percent of the last minute in which something waited; of those kinds that the kernel tells."""
+    api: Mapping[str, str] = field(default_factory=dict)
+    """By virtual address, why the API is not reached there; empty when it is."""
+    api_refused: Sequence[str] = ()
+    """Virtual addresses at which there is somebody, but no API."""
+    api_macs: Mapping[str, str] = field(default_factory=dict)
+    """By virtual address, which of the host's neighbours holds it; of those that one holds."""
+    api_name: str = ""
+    api_addresses: Sequence[str] = ()
+    """What the host's resolver says to that name."""
+
+
+def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
+    name = f"api.{domain}" if domain else ""
+    errors = {vip: error_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
+    macs = {neighbour.address: neighbour.mac for neighbour in read_neighbours()}
+    return HostSeen(
+        load=os.getloadavg()[0],
+        cores=os.cpu_count() or 1,
+        memory_available=_memory_available(),
+        pressure={part: some for part in PARTS if (some := _pressure(part)) is not None},
+        api={vip: _said(error) for vip, error in errors.items()},
+        api_refused=[vip for vip, error in errors.items() if isinstance(error, ConnectionRefusedError)],
+        api_macs={vip: macs[vip] for vip in api_vips if vip in macs},
+        api_name=name,
+        api_addresses=_addresses(name) if name else (),
+    )
+
+
+def error_at(address: str, port: int) -> OSError | None:
+    try:
+        socket.create_connection((address, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        return error
+    return None
+
+
+def _said(error: OSError | None) -> str:
+    return (error.strerror or str(error) or type(error).__name__) if error else ""
+
+
+def _addresses(name: str) -> list[str]:
+    """A resolver with a dead name server keeps whoever asks it for long."""
+    found: set[str] = set()
+
+    def ask() -> None:
+        with suppress(OSError, UnicodeError):
+            found.update(str(answer[4][0]) for answer in socket.getaddrinfo(name, None))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(NAME_SECONDS)
+    return sorted(found)
+
+
+def _memory_available() -> float:
+    with suppress(OSError, ValueError, KeyError, ZeroDivisionError):
+        lines = (line.split(":") for line in MEMORY.read_text(encoding="ascii").splitlines())
+        figures = {name: int(value.split()[0]) for name, value in lines}
+        return figures["MemAvailable"] / figures["MemTotal"]
+    return 1.0
+
+
+def _pressure(part: str) -> float | None:
+    with suppress(OSError, ValueError, StopIteration):
+        line = (PRESSURE / part).read_text(encoding="ascii").splitlines()[0]
+        return float(next(word for word in line.split() if word.startswith("avg60="))[len("avg60=") :])
+    return None
+
+
+SECONDS = 10
+GRACE_SECONDS = 5
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class MetalHost:
+    """A BareMetalHost."""
+
+    name: str
+    state: str = ""
+    error_type: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Oc:
+    program: str
+    kubeconfig: Path
+
+    def get(self, *what: str) -> list[Mapping[str, Any]]:
+        """Nothing if there is no answer."""
+        words = ("get", *what, "--output=json", f"--request-timeout={SECONDS}s", f"--kubeconfig={self.kubeconfig}")
+        try:
+            # oc keeps a cache.
+            done = subprocess.run(
+                [self.program, *words], check=True, capture_output=True, timeout=SECONDS + GRACE_SECONDS, umask=0o077
+            )
+            return list(json.loads(done.stdout)["items"])
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+            return []
+
+
+def oc_of(tools: str | None, kubeconfig: Path) -> Oc | None:
+    program = shutil.which("oc", path=tools) if tools else shutil.which("oc")
+    return Oc(program, kubeconfig) if program and kubeconfig.exists() else None
+
+
+def metal_hosts(oc: Oc) -> list[MetalHost]:
+    return list(_metal_hosts(oc.get("baremetalhosts", "--namespace=openshift-machine-api")))
+
+
+def _metal_hosts(items: list[Mapping[str, Any]]) -> Iterator[MetalHost]:
+    for item in items:
+        status = item.get("status") or {}
+        yield MetalHost(
+            name=str((item.get("metadata") or {}).get("name", "")),
+            state=str((status.get("provisioning") or {}).get("state", "")),
+            error_type=str(status.get("errorType") or ""),
+            error=_short(str(status.get("errorMessage") or "")),
+        )
+
+
+def operators(oc: Oc) -> dict[str, str]:
+    """Those that are degraded or not available, and what they say."""
+    return dict(_operators(oc.get("clusteroperators")))
+
+
+def _operators(items: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for item in items:
+        wrong = [
+            condition
+            for condition in (item.get("status") or {}).get("conditions") or []
+            if (condition.get("type"), condition.get("status")) in (("Degraded", "True"), ("Available", "False"))
+        ]
+        if wrong:
+            message = next(filter(None, (str(condition.get("message") or "") for condition in wrong)), "")
+            yield str((item.get("metadata") or {}).get("name", "")), _short(message)
+
+
+def _short(text: str) -> str:
+    line = " ".join(masked(text).split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
 @dataclass(frozen=True)
@@ -45,17 +210,17 @@ class Evidence:
 
 
 def gather(installation: Installation) -> Evidence:
-    host = diagnosis_host.look(installation.domain, installation.api_vips)
+    host = look(installation.domain, installation.api_vips)
     bmcs, bmc_trouble = _bmcs(installation)
     seen = _of_libvirt(installation)
     has_api = any(not trouble for trouble in host.api.values())
-    oc = diagnosis_cluster.oc_of(installation.tools, installation.paths.kubeconfig) if has_api else None
+    oc = oc_of(installation.tools, installation.paths.kubeconfig) if has_api else None
     return Evidence(
         host=host,
         bmcs=bmcs,
         bmc_trouble=bmc_trouble,
-        metal_hosts=diagnosis_cluster.metal_hosts(oc) if oc else (),
-        operators=diagnosis_cluster.operators(oc) if oc else {},
+        metal_hosts=metal_hosts(oc) if oc else (),
+        operators=operators(oc) if oc else {},
         rules=packet_filter.read(),
         **seen,
     )

@@ -12,23 +12,73 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import of_nodes as diagnosis_of_nodes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import nodes_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import power_cycle, stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import power_cycle
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER, Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import Reading
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+
+STANDS_STILL, SLOW, ERROR, HANGS = "installer.stands-still", "node.slow", "node.error", "node.hangs"
+
+
+def findings(progress: Progress, nodes: Iterable[Node], now: float, patience: float = 1.0) -> list[Finding]:
+    """Since when it stands still is which standstill it is: another one of the same subject is another finding."""
+    return [
+        *_stage(progress, now, patience),
+        *_hosts(progress, now, patience),
+        *(each for node in nodes for each in _silent(node, now, patience)),
+    ]
+
+
+def is_late(progress: Progress, patience: float = 1.0) -> bool:
+    """Whether the stage in which it ended had taken longer than it usually does."""
+    usually = usual.STAGES.get(progress.stage) if progress.stage else None
+    return usually is not None and progress.last - progress.since > usually.seconds * patience
+
+
+def _stage(progress: Progress, now: float, patience: float) -> Iterator[Finding]:
+    if progress.stage is None or progress.stage is Stage.COMPLETE:
+        return
+    still = now - max(progress.since, progress.changed)
+    if still > usual.STAGES[progress.stage].limit * patience:
+        since = max(progress.since, progress.changed)
+        yield found(STANDS_STILL, INSTALLER, stage=progress.stage.value, seconds=still, since=since)
+
+
+def _hosts(progress: Progress, now: float, patience: float) -> Iterator[Finding]:
+    """Only then does the log tell their states."""
+    if progress.stage is not Stage.CONTROL_PLANE:
+        return
+    for name, host in progress.hosts.items():
+        still, limit = now - host.since, usual.HOSTS.get(host.state)
+        if limit is not None and still > limit * patience and not host.trouble:
+            yield found(SLOW, name, state=host.state, seconds=still, since=host.since)
+        ailing = now - host.troubled_since
+        if host.trouble and ailing > usual.TROUBLE * patience:
+            yield found(ERROR, name, error=host.trouble, seconds=ailing, since=host.troubled_since)
+
+
+def _silent(node: Node, now: float, patience: float) -> Iterator[Finding]:
+    since = node.on_since
+    if since is not None and node.is_silent and now - since > usual.SILENCE * patience:
+        yield found(HANGS, node.name, seconds=now - since, since=since)
+
 
 PAUSE = 1.0
 LOOK_AT_NODES = 15.0
@@ -83,11 +133,11 @@ class Watch:
         now = time.time()
         if now - self._looked_at_nodes > LOOK_AT_NODES * self._haste:
             self._look_at_nodes(now)
-        found = stalls.findings(self.progress, self._nodes, now, self.patience)
+        found = findings(self.progress, self._nodes, now, self.patience)
         new = [each for each in found if self._is_to_be_asked((each.subject, each.code, each.facts["since"]), now)]
         for finding in new:
             self._teller.tell_trouble(finding.subject, finding.text)
-            if finding.code == stalls.HANGS:
+            if finding.code == HANGS:
                 self._power_cycle(finding.subject, seen)
         if new:
             self._diagnose({finding.subject for finding in found}, late=True)
@@ -133,7 +183,7 @@ class Watch:
         if state == endings.FAILED:
             for error in self.progress.errors[-LAST_ERRORS:]:
                 self._teller.tell_trouble(INSTALLER, error)
-            self._diagnose({INSTALLER, *self._suspects()}, late=stalls.is_late(self.progress, self.patience))
+            self._diagnose({INSTALLER, *self._suspects()}, late=is_late(self.progress, self.patience))
         words = endings.words(seen, self.progress, state)
         if state in (endings.FAILED, endings.INTERRUPTED):
             self._teller.tell_trouble(INSTALLER, f"{state}: {words}")
@@ -148,7 +198,4 @@ class Watch:
         }
 
     def _suspects(self) -> set[str]:
-        return {
-            finding.subject
-            for finding in stalls.findings(self.progress, self._nodes, self.progress.last, self.patience)
-        }
+        return {finding.subject for finding in findings(self.progress, self._nodes, self.progress.last, self.patience)}
