@@ -39,7 +39,7 @@ class Firmware(Word):
 
 
 BOOT_MODES = {Firmware.UEFI: "UEFI", Firmware.UEFI_SECURE: "UEFISecureBoot", Firmware.BIOS: "legacy"}
-"""As OpenShift calls them."""
+"""As OpenShift calls them. Several may share one."""
 
 
 class BmcProtocol(Word):
