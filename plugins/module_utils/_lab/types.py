@@ -47,6 +47,11 @@ class BmcProtocol(Word):
     REDFISH = "redfish"
     IPMI = "ipmi"
 
+    @property
+    def has_virtual_media(self) -> bool:
+        """Which boots nodes without a provisioning network. Those of OpenShift that have it end alike."""
+        return self.endswith("-virtualmedia")
+
 
 class Forward(Word):
     """How guests of a network reach the outside."""
