@@ -22,18 +22,11 @@ attributes:
   check_mode:
     support: full
     description: It never changes anything.
-options:
-  manager:
-    description: The package manager of the host.
-    type: str
-    choices: [apt, dnf]
-    required: true
 """
 
 EXAMPLES = r"""
 - name: Ask which packages may go
   nometal.ipi.brought_packages:
-    manager: apt
   register: brought
 """
 
@@ -69,7 +62,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import MANAGERS
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import of_host
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packages import History, needed
 
 if TYPE_CHECKING:
@@ -78,7 +71,6 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import Apt, Dnf
 
 ARGUMENTS = {
-    "manager": {"type": "str", "choices": ["apt", "dnf"], "required": True},
     "memory": {"type": "path", "default": "/var/lib/nometal/host.json"},
 }
 
@@ -112,7 +104,7 @@ def packages_to_go(manager: Apt | Dnf, memory: HostMemory) -> dict[str, Any]:
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
-    return packages_to_go(MANAGERS[params["manager"]](), HostMemory(Path(params["memory"])))
+    return packages_to_go(of_host(), HostMemory(Path(params["memory"])))
 
 
 def main() -> None:

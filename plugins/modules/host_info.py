@@ -57,12 +57,20 @@ distribution:
       description: What it calls itself for programs.
       type: str
     family:
-      description: C(Debian) or C(RedHat); empty if it belongs to neither.
+      description: C(Debian), C(RedHat) or another whose package manager is known; empty if it belongs to none.
       type: str
     release:
       description: Name and major version.
       type: str
-  sample: {name: Debian GNU/Linux 12 (bookworm), id: debian, family: Debian, release: Debian-12}
+    supported:
+      description: The distributions that are supported, in words.
+      type: str
+  sample:
+    name: Debian GNU/Linux 12 (bookworm)
+    id: debian
+    family: Debian
+    release: Debian-12
+    supported: Debian 12, Ubuntu 22.04, Fedora, or later
 packages:
   description: Names of packages by state.
   returned: with O(packages=true)
@@ -116,8 +124,9 @@ from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm_device import kvm_device
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import packages
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.registered_labs import registered_labs
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution, packages
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution, supported
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.users import user_of
 
 ARGUMENTS = {
@@ -133,7 +142,13 @@ def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     return {
         **({"packages": packages(system.family)} if params["packages"] else {}),
         "changed": False,
-        "distribution": {"name": system.name, "id": system.id, "family": system.family, "release": system.release},
+        "distribution": {
+            "name": system.name,
+            "id": system.id,
+            "family": system.family,
+            "release": system.release,
+            "supported": supported(),
+        },
         "kvm_device": asdict(device) if device else None,
         "labs": registered_labs(Path(params["home"])),
         "users": {name: asdict(user) if user else None for name, user in users.items()},

@@ -52,8 +52,8 @@ options:
       - A VM of the lab that is not listed any more keeps its BMC, with its credentials, until it is gone.
       - Read are C(uuid) and C(vm_name), which must be the same VM's, and C(bmc.address), the address that clients are
         told, by default what follows from the others.
-      - C(bmc.protocol) is C(redfish-virtualmedia), the default, C(redfish) or C(ipmi). By IPMI also C(bmc.host) and
-        C(bmc.port) are read, where the VM's BMC listens.
+      - C(bmc.protocol) is one that C(lab_spec.bmc.protocol) takes, by default C(redfish-virtualmedia). By IPMI also
+        C(bmc.host) and C(bmc.port) are read, where the VM's BMC listens.
     type: list
     elements: dict
     default: []

@@ -151,7 +151,7 @@ class Provisioning:
 class Bmc:
     """How all BMCs are reached."""
 
-    protocol: str = key(types.TEXT, "Their protocol.", default="")
+    protocol: BmcProtocol = key(Choice(tuple(BmcProtocol)), "Their protocol.", default="redfish-virtualmedia")
     tls: bool = key(YesNo(), "Whether Redfish is by https.", default=True)
     endpoints: tuple[Port, ...] = key(ListOf(_part(Port)), "Their addresses and ports.", default=[])
 
@@ -248,7 +248,7 @@ class Lab:
 
     @property
     def boots_by_network(self) -> bool:
-        return self.bmc.protocol != BmcProtocol.VIRTUAL_MEDIA
+        return not self.bmc.protocol.has_virtual_media
 
     @property
     def all_vips(self) -> list[str]:

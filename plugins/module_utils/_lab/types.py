@@ -39,13 +39,18 @@ class Firmware(Word):
 
 
 BOOT_MODES = {Firmware.UEFI: "UEFI", Firmware.UEFI_SECURE: "UEFISecureBoot", Firmware.BIOS: "legacy"}
-"""As OpenShift calls them."""
+"""As OpenShift calls them. Several may share one."""
 
 
 class BmcProtocol(Word):
     VIRTUAL_MEDIA = "redfish-virtualmedia"
     REDFISH = "redfish"
     IPMI = "ipmi"
+
+    @property
+    def has_virtual_media(self) -> bool:
+        """Which boots nodes without a provisioning network. Those of OpenShift that have it end alike."""
+        return self.endswith("-virtualmedia")
 
 
 class Forward(Word):

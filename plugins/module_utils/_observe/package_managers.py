@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packages import (
     DEPENDS,
@@ -19,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.packages impo
     SUGGESTS,
     Package,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution, supported
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -36,13 +38,16 @@ RPM_KINDS = {"REQUIRENAME": DEPENDS, "RECOMMENDNAME": RECOMMENDS, "SUGGESTNAME":
 
 
 class Apt:
+    def listed(self) -> str:
+        """A line for each package: its state and its name."""
+        return run("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\n")
+
     def installed(self) -> dict[str, Package]:
         return dpkg_packages(run("dpkg-query", "--show", f"--showformat={DPKG_FORMAT}"))
 
     def remains(self) -> set[str]:
         """Packages that were removed with their configuration left."""
-        shown = run("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\n")
-        return {line.split()[1] for line in shown.splitlines() if line.startswith("config-files ")}
+        return set(by_state(self.listed())["config-files"])
 
     def weak(self) -> set[str]:
         return apt_weak(run("apt-config", "dump", "--format", "%f=%v%n"))
@@ -57,6 +62,9 @@ class Apt:
 
 
 class Dnf:
+    def listed(self) -> str:
+        return run("rpm", "--query", "--all", "--queryformat", "installed %{NAME}\n")
+
     def installed(self) -> dict[str, Package]:
         return rpm_packages(run("rpm", "--query", "--all", "--queryformat", RPM_FORMAT))
 
@@ -74,7 +82,28 @@ class Dnf:
         return {}
 
 
-MANAGERS: dict[str, type[Apt | Dnf]] = {"apt": Apt, "dnf": Dnf}
+MANAGERS: dict[str, type[Apt | Dnf]] = {"Debian": Apt, "RedHat": Dnf}
+"""By the distribution's family."""
+
+
+def of_host() -> Apt | Dnf:
+    found = distribution()
+    if not found.family:
+        raise OperatorError(f"The package manager of {found.name} is not known: use a host with {supported()}.")
+    return MANAGERS[found.family]()
+
+
+def packages(family: str) -> dict[str, list[str]]:
+    return by_state(MANAGERS[family]().listed() if family else "")
+
+
+def by_state(listed: str) -> dict[str, list[str]]:
+    """Installed, and config-files for what was removed but for its configuration."""
+    states: dict[str, list[str]] = {"installed": [], "config-files": []}
+    for line in listed.splitlines():
+        state, _space, name = line.partition(" ")
+        states.setdefault(state, []).append(name)
+    return states
 
 
 def dpkg_packages(shown: str) -> dict[str, Package]:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The host's distribution and its packages."""
+"""The host's distribution."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
-
 OS_RELEASE = Path("/etc/os-release")
 FAMILIES = {"debian": "Debian", "ubuntu": "Debian", "fedora": "RedHat", "rhel": "RedHat", "centos": "RedHat"}
 """By a word of os-release's ID or ID_LIKE. Roles have a file of each in their vars."""
-PACKAGES = {
-    "Debian": ("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\n"),
-    "RedHat": ("rpm", "--query", "--all", "--queryformat", "installed %{NAME}\n"),
+TESTED = {
+    "debian": "Debian 12",
+    "ubuntu": "Ubuntu 22.04",
+    "rhel": "RHEL 9",
+    "centos": "CentOS Stream 9",
+    "rocky": "Rocky Linux 9",
+    "almalinux": "AlmaLinux 9",
+    "fedora": "Fedora",
 }
-"""By family: what lists the states and names of its packages."""
+"""By os-release's ID the first release that was tested; without a number, every release."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +50,13 @@ def distribution() -> Distribution:
         name=values.get("PRETTY_NAME", values.get("ID", "unknown")),
         id=values.get("ID", ""),
         like=tuple(values.get("ID_LIKE", "").split()),
-        version=tuple(int(number) for number in re.findall(r"\d+", values.get("VERSION_ID", ""))),
+        version=numbers(values.get("VERSION_ID", "")),
     )
 
 
-def packages(family: str) -> dict[str, list[str]]:
-    """By state: installed, and config-files for what was removed but for its configuration."""
-    states: dict[str, list[str]] = {"installed": [], "config-files": []}
-    for line in run(*PACKAGES[family]).splitlines() if family else ():
-        state, _space, name = line.partition(" ")
-        states.setdefault(state, []).append(name)
-    return states
+def supported() -> str:
+    return f"{', '.join(TESTED.values())}, or later"
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))

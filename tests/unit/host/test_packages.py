@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline import HostMemory
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import package_managers, system
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.package_managers import (
     Apt,
     apt_weak,
+    by_state,
     dpkg_packages,
     edited_conffiles,
     rpm_packages,
@@ -92,6 +95,22 @@ def test_what_dpkg_shows() -> None:
     needs = ((DEPENDS, ("aa", "bb")), (DEPENDS, ("cc",)), (DEPENDS, ("dd",)), (SUGGESTS, ("ee", "ff")))
     found = dpkg_packages("".join("\t".join(row) + "\n" for row in rows))
     assert found == {"one": Package("one", frozenset({"dnsmasq", "resolver"}), needs)}
+
+
+def test_packages_by_state() -> None:
+    listed = "installed zstd\nconfig-files dnsmasq\nhalf-installed qemu\ninstalled xorriso\n"
+    told = {"installed": ["zstd", "xorriso"], "config-files": ["dnsmasq"], "half-installed": ["qemu"]}
+    assert by_state(listed) == told
+
+
+def test_every_family_has_its_package_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(system.FAMILIES.values()) == set(package_managers.MANAGERS)
+    rocky, arch = system.Distribution("Rocky", "rocky", ("rhel",), (9,)), system.Distribution("Arch", "arch", (), ())
+    monkeypatch.setattr(package_managers, "distribution", lambda: rocky)
+    assert isinstance(package_managers.of_host(), package_managers.Dnf)
+    monkeypatch.setattr(package_managers, "distribution", lambda: arch)
+    with pytest.raises(OperatorError, match="package manager of Arch is not known: use a host with Debian 12, "):
+        package_managers.of_host()
 
 
 def test_what_rpm_shows() -> None:

@@ -9,6 +9,9 @@ import pytest
 import yaml
 from unit.lab.samples import errors_of, model_of, spec_of
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.hints import BUSES
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import DiskBus
+
 SCSI = "[{size: 20GiB, serial: one}]"
 TWO_SCSI = "[{size: 20GiB, serial: one}, {size: 40GiB, serial: two, rotational: true}]"
 MANY_SCSI = f"[{', '.join(['{size: 20GiB}'] * 9)}]"
@@ -18,6 +21,10 @@ NVME = "[{size: 20GiB, bus: nvme, serial: one}]"
 MIXED = "[{size: 20GiB, bus: nvme, serial: one}, {size: 40GiB, serial: two}, {size: 40GiB, bus: sata, serial: three}]"
 NVME_WWN = "nvme.1b36-6f6e65-51454d55204e564d65204374726c-00000001"
 PATH = "lab_spec.nodes.overrides.control-plane-0.root_device_hints"
+
+
+def test_every_bus_says_how_linux_sees_its_disks() -> None:
+    assert set(BUSES) == set(DiskBus)
 
 
 def written(disks: str, hints: str) -> str:

@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab, url_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.script import Secrets, Surroundings, script
@@ -96,8 +97,8 @@ def report(node: Any, medium: str) -> dict[str, Any]:
         "late": False,
         "cards": [card] if card["mac"] == node.boot_mac else [booted, card],
         "hostname": node.name,
-        "firmware": "bios" if node.firmware == "bios" else "uefi",
-        "secure_boot": node.firmware == "uefi-secure",
+        "firmware": "bios" if BOOT_MODES[node.firmware] == "legacy" else "uefi",
+        "secure_boot": BOOT_MODES[node.firmware] == "UEFISecureBoot",
         "vcpus": node.vcpus,
         "memory_mib": node.memory_mib - 60,
         "disks": disks,

@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     Check,
     Observations,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.rehearsal import judged
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ LABS: dict[str, dict[str, Any]] = {
     "usual": {},
     "ipv6": {"machine_network": NETWORK_V6},
     "dual": {"machine_network": {"cidr": "192.168.126.0/24", **NETWORK_V6}},
-    "bios": {"firmware": "bios"},
-    "secure": {"firmware": "uefi-secure"},
+    **{str(firmware): {"firmware": str(firmware)} for firmware in Firmware},
     "isolated": {"machine_network": {"cidr": "192.168.126.0/24", "forward": "isolated"}},
     "static": {"bootstrap": {"address": "static", "ip": "192.168.126.9"}},
     "ipmi": {"bmc": {"protocol": "ipmi"}, "provisioning_network": {"mode": "managed", "cidr": "172.22.0.0/24"}},

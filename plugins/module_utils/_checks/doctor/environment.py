@@ -15,18 +15,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import text_if_there
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import Distribution, distribution
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import (
+    TESTED,
+    Distribution,
+    distribution,
+    numbers,
+    supported,
+)
 
-# The first release that is supported, by os-release's ID; None where releases have no number to compare.
-FIRST_RELEASE: dict[str, tuple[int, ...] | None] = {
-    "debian": (12,),
-    "ubuntu": (22, 4),
-    "rhel": (9,),
-    "centos": (9,),
-    "rocky": (9,),
-    "almalinux": (9,),
-    "fedora": None,
-}
 # systemd in a container, nspawn, Docker, Podman
 CONTAINER_MARKS = ("/run/systemd/container", "/run/host/container-manager", "/.dockerenv", "/run/.containerenv")
 POOLS = "/var/lib/libvirt/images"
@@ -60,20 +56,17 @@ def measure_distribution(_needs: Needs) -> Distribution:
 
 
 def judge_distribution(found: Distribution, _needs: Needs) -> Finding:
-    supported = "Debian 12, Ubuntu 22.04, RHEL, CentOS Stream, Rocky or AlmaLinux 9 (and later), Fedora"
-    facts = {"id": found.id, "version": list(found.version)}
-    if found.id not in FIRST_RELEASE:
-        advice = f"Supported: {supported}."
-        if set(found.like) & set(FIRST_RELEASE):
+    advice, facts = f"Supported: {supported()}.", {"id": found.id, "version": list(found.version)}
+    if found.id not in TESTED:
+        if set(found.like) & set(TESTED):
             family = f"{found.name}, like {', '.join(found.like)}"
             return warning("distribution.not-tested", family, f"Not tested. {advice}", **facts)
         unknown = f"host_prep does not know its packages. {advice}"
         return blocker("distribution.unknown", found.name, unknown, **facts)
-    first = FIRST_RELEASE[found.id]
     # Debian testing and unstable carry no number.
-    if first and found.version and found.version < first:
+    if found.version and found.version < numbers(TESTED[found.id]):
         older = f"{found.name} is older than what is tested"
-        return warning("distribution.older", older, f"Supported: {supported}.", **facts)
+        return warning("distribution.older", older, advice, **facts)
     return ok("distribution.supported", found.name, **facts)
 
 

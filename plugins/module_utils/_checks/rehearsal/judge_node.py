@@ -26,7 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal.obse
     skipped,
     verdict,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware, NetworkRole
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, Firmware, NetworkRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -155,13 +155,14 @@ def _is_made_by_itself(address: str, card: Mapping[str, Any]) -> bool:
 
 
 def _firmware(node: Node, report: Report, *, can_secure_boot: bool) -> Check:
+    """A guest sees its boot mode alone."""
     wanted = node.firmware
     found = report["firmware"]
     if found == Firmware.UEFI and report["secure_boot"]:
         found = Firmware.UEFI_SECURE
     if wanted == Firmware.UEFI_SECURE and not can_secure_boot:
         return skipped("firmware", node.name, "the distribution's signed boot loaders are not to be had here")
-    return compared("firmware", node.name, wanted, found)
+    return compared("firmware", node.name, wanted, wanted if BOOT_MODES[found] == BOOT_MODES[wanted] else found)
 
 
 def _hardware(node: Node, report: Report) -> Check:

@@ -76,7 +76,7 @@ def _host(config: dict[str, Any], host: Mapping[str, Any], path: str) -> Iterato
 
 
 def _listed(names: Mapping[Any, str]) -> str:
-    return ", ".join(names.values())
+    return ", ".join(dict.fromkeys(names.values()))
 
 
 def _scheme(host: Mapping[str, Any]) -> str:

@@ -137,9 +137,9 @@ def _is_control_plane(node: dict[str, Any]) -> bool:
 
 
 def _fence(node: dict[str, Any]) -> dict[str, Any]:
-    """Fence agents switch power: they support neither virtual media nor our CA."""
-    address = node["bmc"]["address"].replace("redfish-virtualmedia+", "redfish+", 1)
-    return {"hostname": node["name"], "address": address, "certificateVerification": "Disabled"}
+    """Fence agents switch power: they support neither virtual media nor our CA. IPMI has been refused."""
+    _scheme, _plus, url = node["bmc"]["address"].partition("+")
+    return {"hostname": node["name"], "address": f"redfish+{url}", "certificateVerification": "Disabled"}
 
 
 def _trust(bundle: str | None, release: Release) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _node(connection: Any, node: Mapping[str, Any]) -> Node:
         on_since=_on_since(vm_name) if state == "running" else None,
         spoke_at=touched(console),
         packets=_packets(domain, root),
-        by_medium=str((node.get("bmc") or {}).get("protocol", "")).endswith("virtualmedia"),
+        by_medium=str((node.get("bmc") or {}).get("protocol", "")).endswith("-virtualmedia"),
         medium=domain_xml.medium_of(root),
         macs=domain_xml.macs_of(root),
     )

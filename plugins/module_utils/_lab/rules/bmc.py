@@ -17,8 +17,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcP
 def protocol(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own = spec.bmc.protocol
-    if own != BmcProtocol.VIRTUAL_MEDIA and spec.provisioning_network is None:
-        text = must_be("redfish-virtualmedia without lab_spec.provisioning_network, from which others boot nodes", own)
+    if not own.has_virtual_media and spec.provisioning_network is None:
+        media = " or ".join(each for each in BmcProtocol if each.has_virtual_media)
+        text = must_be(f"{media} without lab_spec.provisioning_network, from which others boot nodes", own)
         yield Finding("bmc.needs-provisioning-network", "bmc.protocol", text)
     if own != BmcProtocol.IPMI:
         return

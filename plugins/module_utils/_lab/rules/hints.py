@@ -40,16 +40,16 @@ class Bus(NamedTuple):
     device: str
     vendor: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
+    rotates: bool | None = None
+    """Regardless of the declared value."""
 
 
-BUSES = {
+BUSES: Mapping[str, Bus] = {
     DiskBus.SCSI: Bus("sd", ("QEMU",), ("QEMU HARDDISK",)),
-    "sata": Bus("sd", ("ATA",), ("QEMU HARDDISK",)),
-    "virtio": Bus("vd", ("0x1af4",)),
-    "nvme": Bus("nvme", (), ("QEMU NVMe Ctrl",)),
+    DiskBus.SATA: Bus("sd", ("ATA",), ("QEMU HARDDISK",)),
+    DiskBus.VIRTIO: Bus("vd", ("0x1af4",), rotates=True),
+    DiskBus.NVME: Bus("nvme", (), ("QEMU NVMe Ctrl",), rotates=False),
 }
-ROTATES = {"virtio": True, "nvme": False}
-"""Regardless of the declared value."""
 
 
 def problems(hints: Hints, disks: Sequence[Declared]) -> Iterator[tuple[str, str]]:
@@ -74,7 +74,7 @@ def _seen(disk: Declared, disks: Sequence[Declared]) -> dict[str, tuple[Any, ...
         "serialNumber": (disk.serial,),
         "minSizeGigabytes": (disk.size // GIGABYTE,),
         "wwn": (f"nvme.1b36-{_hex(disk.serial)}-{_hex(bus.model[0])}-00000001",) if disk.bus == DiskBus.NVME else (),
-        "rotational": (ROTATES.get(disk.bus, disk.rotational),),
+        "rotational": (disk.rotational if bus.rotates is None else bus.rotates,),
     }
 
 
@@ -86,8 +86,8 @@ def _devices(prefix: str, count: int) -> tuple[str, ...]:
 
 def _addresses(bus: str, count: int) -> tuple[str, ...]:
     """Host, channel, target and LUN. To Linux, the port of each SATA disk is a host."""
-    luns = {"scsi": count if count <= FEW else UNITS, "sata": 1}.get(bus, 0)
-    return tuple(f"{CHOSEN_BY_LINUX}:0:0:{lun}" for lun in range(luns))
+    luns: Mapping[str, int] = {DiskBus.SCSI: count if count <= FEW else UNITS, DiskBus.SATA: 1}
+    return tuple(f"{CHOSEN_BY_LINUX}:0:0:{lun}" for lun in range(luns.get(bus, 0)))
 
 
 def _hex(text: str) -> str:

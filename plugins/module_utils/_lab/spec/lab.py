@@ -143,7 +143,7 @@ class Bmc:
 
     protocol: BmcProtocol = key(
         Choice(tuple(BmcProtocol)),
-        "`redfish-virtualmedia` needs no other network; `redfish` and `ipmi` boot by PXE, from a provisioning network.",
+        "By virtual media no other network is needed; `redfish` and `ipmi` boot by PXE, from a provisioning network.",
         default="redfish-virtualmedia",
     )
     port: int | None = key(PORT, "Port; the first of one per node for ipmi.", derived="8000, or 6230 for ipmi")

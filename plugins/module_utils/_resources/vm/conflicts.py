@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import abbreviated
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import gib
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import DiskBus
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.vm import AUTO, POOL_KINDS
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.disk_users import OPEN
@@ -153,7 +154,7 @@ def _hardware(host: Host, name: str, vm: Vm) -> Iterator[Finding]:
 
 def _lacking(offered: Capabilities, vm: Vm, kind: str) -> Iterator[tuple[str, str]]:
     for bus in sorted({disk.bus for disk in vm.disks} - offered.buses):
-        right = ", ".join(sorted(offered.buses & {"scsi", "virtio", "sata"}))
+        right = ", ".join(sorted(offered.buses & set(DiskBus)))
         yield "disks", f"the bus {bus} is not available with this libvirt; available: {right}"
     if vm.cpu_mode not in {AUTO, *offered.cpu_modes}:
         yield (
