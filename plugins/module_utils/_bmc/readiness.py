@@ -49,6 +49,11 @@ def ensure_it_answers(lab: Lab, logins: Mapping[str, Login], service: Keeper, *,
     Serving(lab).note(fingerprint(lab))
 
 
+def answers(lab: Lab, logins: Mapping[str, Login]) -> bool:
+    """Whether it answers for every VM now."""
+    return not _questions(lab, logins, each=False)(lab.nodes)
+
+
 def _wait(lab: Lab, ask: Callable[[Sequence[Node]], dict[str, str]], service: Keeper) -> None:
     """Each VM is asked about; or only whether it is on the service's list, which is cheap however many there are."""
     waiting, deaths = list(lab.nodes), None

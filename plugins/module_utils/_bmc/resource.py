@@ -91,7 +91,14 @@ class BmcService(Resource["Emulator | None", EmulatorPort]):
         return list(self.port.users())
 
     def plan(self, current: Emulator | None, desired: Emulator | None) -> Sequence[Step]:
-        return plan(current, desired)
+        steps = plan(current, desired)
+        # A real run ends with this question. Without it, preflight.yml would leave out a service that hangs.
+        if self.check_mode and self.is_wanted and not steps and not self._answers():
+            return [Step("await", "service")]
+        return steps
+
+    def _answers(self) -> bool:
+        return readiness.answers(self._lab, credentials.read(self._lab.credentials))
 
     def finish(self, steps: Sequence[Step]) -> None:
         if self.is_wanted:

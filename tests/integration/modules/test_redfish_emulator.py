@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import uuid
@@ -186,6 +187,9 @@ def test_acceptance(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
     running = service(libvirtd)
     for check_mode in (True, False):
         assert emulator(libvirtd, params, check_mode=check_mode)["steps"] == []
+    os.kill(running, signal.SIGSTOP)
+    assert emulator(libvirtd, params, check_mode=True)["steps"] == ["await service"]
+    os.kill(running, signal.SIGCONT)
 
     fewer, name = {**params, "nodes": NODES[:-1]}, NODES[-1]["vm_name"]
     with undefined(libvirtd, NODES[-1]):
