@@ -129,7 +129,7 @@ def give(path: Path, access: Wanted) -> None:
 def access_of(path: Path) -> Access | None:
     with suppress(FileNotFoundError):
         status = path.stat()
-        return Access(_user_name(status.st_uid), _group_name(status.st_gid), status.st_mode & 0o7777)
+        return Access(user_name(status.st_uid), group_name(status.st_gid), status.st_mode & 0o7777)
     return None
 
 
@@ -186,14 +186,16 @@ def _numbers(access: Wanted) -> tuple[int, int, int]:
     return pwd.getpwnam(access.owner).pw_uid, grp.getgrnam(access.group).gr_gid, access.mode
 
 
-def _user_name(number: int) -> str:
+def user_name(number: int) -> str:
+    """The number itself, where it has no name."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
         return str(number)
 
 
-def _group_name(number: int) -> str:
+def group_name(number: int) -> str:
+    """Likewise."""
     try:
         return grp.getgrgid(number).gr_name
     except KeyError:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import grp
 import os
 import pwd
 import re
@@ -13,10 +12,11 @@ import signal
 import stat
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import group_name, user_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import program, text_of
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.kvm_device import DEVICE
 
 SIGN_OF_LIFE = b"KVM runs"
 
@@ -48,7 +48,6 @@ def _jump_far(segment: int, offset: int) -> bytes:
     return b"\xea" + offset.to_bytes(2, "little") + segment.to_bytes(2, "little")
 
 
-DEVICE = Path("/dev/kvm")
 GUEST_SECONDS = 3
 NOT_MEASURED = "not measured yet: qemu is not installed"
 GROUP_MAY = stat.S_IRGRP | stat.S_IWGRP
@@ -155,8 +154,8 @@ def measure_kvm_access(_needs: Needs) -> DeviceAccess:
     return DeviceAccess(
         there=True,
         mode=stat.S_IMODE(state.st_mode),
-        owner=_name_of_user(state.st_uid),
-        group=_name_of_group(state.st_gid),
+        owner=user_name(state.st_uid),
+        group=group_name(state.st_gid),
         user=user.pw_name if user else "",
         user_may=user is not None and _may_open(user, state),
     )
@@ -177,20 +176,6 @@ def _may_open(user: pwd.struct_passwd, state: os.stat_result) -> bool:
     else:
         wanted = stat.S_IROTH | stat.S_IWOTH
     return state.st_mode & wanted == wanted
-
-
-def _name_of_user(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
-
-
-def _name_of_group(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)
 
 
 def kvm_failure() -> str:

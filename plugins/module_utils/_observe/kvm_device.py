@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.users import group_name
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import group_name
 
 DEVICE = Path("/dev/kvm")
 
@@ -18,7 +18,6 @@ DEVICE = Path("/dev/kvm")
 @dataclass(frozen=True)
 class KvmDevice:
     group: str
-    """Its number, where it has no name."""
     mode: str
     """In octal digits."""
     group_writes: bool

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-import grp
 import os
 import pwd
 from dataclasses import dataclass
+
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import group_name
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,3 @@ def user_of(name: str) -> User | None:
     except KeyError:
         return None
     return User(entry.pw_gecos, tuple(map(group_name, os.getgrouplist(name, entry.pw_gid))))
-
-
-def group_name(number: int) -> str:
-    """The number itself, where it has no name."""
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)
