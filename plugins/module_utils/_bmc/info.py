@@ -12,8 +12,8 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR, Endpoint
-from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import lab_name
 
 
 def information(home: str, lab: str) -> list[dict[str, Any]]:
@@ -50,10 +50,7 @@ NOTHING = {"power": None, "boot": None, "media": None, "trouble": "", "failure":
 def _directory(home: str, lab: str) -> Path:
     if not home.startswith("/"):
         raise OperatorError(f"home: must be an absolute path (got {home!r}).")
-    try:
-        return Path(home) / kinds.cluster_name(lab)
-    except ValueError as error:
-        raise OperatorError(f"lab: {error}.") from error
+    return Path(home) / lab_name(lab)
 
 
 def _config(path: Path) -> dict[str, Any]:

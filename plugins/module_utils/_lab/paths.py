@@ -135,12 +135,16 @@ class Paths:
         return RUNS / self.lab / "events.jsonl"
 
 
-def paths_of(lab: str) -> Paths:
-    """The name is used for directories and to recognise the installer's resources."""
+def lab_name(lab: str) -> str:
+    """The same, if it can be one: it is used for directories and to recognise the installer's resources."""
     try:
-        return Paths(cluster_name(lab))
+        return cluster_name(lab)
     except ValueError as error:
         raise OperatorError(f"lab: {error}.") from error
+
+
+def paths_of(lab: str) -> Paths:
+    return Paths(lab_name(lab))
 
 
 POOLS = Path("/var/lib/libvirt/openshift-images")

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
-from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
-from ansible_collections.nometal.ipi.plugins.module_utils._core.types import cluster_name
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LABS, RECORD_OF_MODEL, RECORD_OF_NAME
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import (
+    LABS,
+    RECORD_OF_MODEL,
+    RECORD_OF_NAME,
+    lab_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,11 +58,8 @@ class Port:
 class LabRecord(Resource[Registration, Port]):
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         super().__init__(params, check_mode=check_mode)
-        try:
-            lab = cluster_name(params["lab"])
-        except ValueError as error:
-            raise OperatorError(f"lab {error}.") from error
         home, model = Path(params["home"]), params["model"]
+        lab = lab_name(params["lab"])
         directory = home / LABS / lab
         self._directories = (home, home / LABS, directory)
         self._record = directory / (RECORD_OF_MODEL if model else RECORD_OF_NAME)
