@@ -1,7 +1,7 @@
 """What must be found to be wrong with installations, by fault: on whole hosts, and of what was recorded there.
 
 By fault, of each finding its subject, its code and its facts; where these differ from host to host, patterns for them.
-The wording of what was recorded is in tests/unit/install/stalls.txt.
+The wording of what was recorded is in tests/unit/cluster/stalls.txt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recordings of installations that stand still or have failed, of which tests/unit/install/test_recorded_stalls.py has
+"""Recordings of installations that stand still or have failed, of which tests/unit/cluster/test_recorded_stalls.py has
 today's code judge.
 """
 

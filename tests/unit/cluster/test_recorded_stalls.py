@@ -15,7 +15,7 @@ NAMES = sorted(stall_recorder.names())
 MESSAGES = Path(__file__).with_name("stalls.txt")
 HEAD = """\
 # The wording of what is found to be wrong with recorded installations, by fault: code and text of each finding.
-# To write it anew, after a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/install -k recorded
+# To write it anew, after a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/cluster -k recorded
 """
 
 

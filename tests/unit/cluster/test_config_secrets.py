@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from unit.install.config_samples import AUTHS, Login, complete, config_of
+from unit.cluster.config_samples import AUTHS, Login, complete, config_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.secrets import with_secrets, without_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError

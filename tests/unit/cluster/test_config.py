@@ -13,7 +13,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from support import installer_rules
-from unit.install.config_samples import CERTIFICATE, SSH_KEY, complete, config_of, lab_of
+from unit.cluster.config_samples import CERTIFICATE, SSH_KEY, complete, config_of, lab_of
 from unit.lab.test_filter import wrapped
 
 from ansible_collections.nometal.ipi.plugins.filter.install_config import FilterModule

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support import installer_rules
-from unit.install.config_samples import complete, config_of
+from unit.cluster.config_samples import complete, config_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import releases
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 from support import installer_rules
-from unit.install.config_samples import CERTIFICATE, SSH_KEY, complete
+from unit.cluster.config_samples import CERTIFICATE, SSH_KEY, complete
 from unit.lab.samples import TREE
 
 CONTENT = """{{

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """install-config.yaml of every kind of lab for every release: whole for the first, and then what changes.
 
-After a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/install -k config, and look at the difference.
+After a change that is meant: NOMETAL_UPDATE_GOLDEN=1 pytest tests/unit/cluster -k config, and look at the difference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from support import installer_rules
-from unit.install.config_samples import CERTIFICATE, LABS, RELEASES, SSH_KEY, complete, spec, version_of
+from unit.cluster.config_samples import CERTIFICATE, LABS, RELEASES, SSH_KEY, complete, spec, version_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError

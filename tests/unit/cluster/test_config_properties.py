@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from support import installer_rules
-from unit.install.config_samples import CERTIFICATE, RELEASES, SSH_KEY, complete, lab_of, version_of
+from unit.cluster.config_samples import CERTIFICATE, RELEASES, SSH_KEY, complete, lab_of, version_of
 from unit.lab.strategies import plausible
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config

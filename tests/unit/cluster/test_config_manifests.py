@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
-from unit.install.config_samples import lab_of
+from unit.cluster.config_samples import lab_of
 
 from ansible_collections.nometal.ipi.plugins.filter.install_manifests import FilterModule
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model

@@ -311,7 +311,7 @@ def test_where_the_bootstrap_vm_was_lost_it_starts_over_on_demand(host: Host) ->
 
 
 def test_a_failed_installer(host: Host) -> None:
-    """What is decided after other ends is shown by recorded logs: tests/unit/install/test_recorded_logs.py."""
+    """What is decided after other ends is shown by recorded logs: tests/unit/cluster/test_recorded_logs.py."""
     host.scenario({"create cluster": {"log": INITIALIZES, "exit": 6}})
     host.call_until_ended()
     assert (host.run["exit_code"], host.run["signal"]) == (6, None)
