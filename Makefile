@@ -31,7 +31,7 @@ teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave 
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
 # What is short runs beside the rest, in the order given.
-PARTS = lint types unit sanity molecule caches integration e2e
+PARTS = lint types unit sanity molecule caches hosts
 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run $(PARTS)
