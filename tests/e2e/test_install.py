@@ -195,8 +195,8 @@ def test_killed_it_is_followed_again_and_goes_on(host: LabHost, lab: InstallLab,
     wait_until_as_before(host, before)
 
 
-def start(lab: InstallLab, output: Path) -> subprocess.Popen[bytes]:
-    install = checkout.command("install", lab.inventory())
+def start(lab: InstallLab, output: Path, **install: str) -> subprocess.Popen[bytes]:
+    install = checkout.command("install", lab.inventory(**install))
     with output.open("wb") as file:
         return subprocess.Popen(install, cwd=checkout.ROOT, stdout=file, stdin=subprocess.DEVNULL)
 
@@ -217,14 +217,19 @@ def installer(host: LabHost) -> str:
 
 @pytest.mark.full
 def test_two_labs_at_once_and_one_is_removed(tmp_path: Path) -> None:
+    """From 4.22 on, the installer extracts an image into its cache without a lock, and deletes it after use."""
     with install_lab.start(tmp_path / "one") as lab:
         host = lab.host
         network = {"cidr": "192.168.127.0/24", "bridge": "metal2"}
         other = InstallLab(host, tmp_path / "two", name="lab2", machine_network=network, bmc={"port": 8100})
         other.make()
         for each in (lab, other):
+            each.scenario(hang={"stage": "extraction"})
+        runs = [start(each, tmp_path / each.name, version="stable-4.22") for each in (lab, other)]
+        extracted = "ls /var/cache/nometal/installer/*/agent/image_cache/*.iso"
+        wait_until("both extract the image", lambda: len(host.run(extracted, check=False).stdout.split()) == len(runs))
+        for each in (lab, other):
             each.scenario(hang={"stage": "bootstrap"})
-        runs = [start(each, tmp_path / each.name) for each in (lab, other)]
         for each in (lab, other):
             wait_until_told(host, each, "waits for bootstrapping")
         refused = lab.remove_cluster()

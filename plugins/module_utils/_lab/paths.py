@@ -70,6 +70,11 @@ class Paths:
         return self.directory / "cluster"
 
     @property
+    def cache(self) -> Path:
+        """One per lab: from 4.22 the installer extracts images into it without a lock, and deletes them after use."""
+        return CACHE / self.lab
+
+    @property
     def config(self) -> Path:
         """A copy, since the installer removes the one in its directory."""
         return self.directory / "install-config.yaml"

@@ -48,6 +48,9 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
         started.run(["ip", "link", "add", "baremetal", "up", "type", "bridge"])
         started.run(["ip", "link", "add", "one", "up", "master", "baremetal", "type", "veth", "peer", "name", "other"])
         started.run(["ip", "link", "set", "other", "up"])
+        # Before the kernel has seen the carrier, libvirt does not hold the bridge to be active.
+        shown = ["ip", "-br", "link", "show", "baremetal"]
+        wait_until("the bridge is up", lambda: started.run(shown).stdout.split()[1] == "UP")
         yield started
 
 
@@ -167,6 +170,20 @@ def test_before_4_16_terraform_brings_up_the_control_plane(bench: Bench, bmcs: B
     assert json.loads((bench.assets / "terraform.tfvars.json").read_text())["cluster_id"] == bench.infra_id()
     assert bench.run("destroy", "cluster").returncode == 0
     assert bench.virsh("pool-list", "--all", "--name") == []
+
+
+@pytest.mark.parametrize("bench", ["4.22.0"], indirect=True)
+def test_from_4_22_on_an_image_that_another_installer_deletes_meanwhile_is_missed(bench: Bench) -> None:
+    bench.configure()
+    bench.play(hang="extraction")
+    cache = bench.place / "cache/agent/image_cache"
+    with bench.started("create", "cluster") as running:
+        wait_until("the image is being extracted", lambda: any(cache.glob("*.iso")), seen=bench.log)
+        [image] = cache.iterdir()
+        image.unlink()
+        bench.play()
+        assert running.wait(PATIENCE) == 4
+    assert f"failed to open {image}" in bench.log()
 
 
 @pytest.mark.parametrize("bench", ["4.22.0"], indirect=True)

@@ -17,7 +17,7 @@ from support.stand_in.assets import Assets
 from support.stand_in.ending import Failed, Stuck
 from support.stand_in.lab import Lab
 from support.stand_in.log import Log
-from support.stand_in.scenario import CHECK, CONFIG, DESTROY, INFRASTRUCTURE, OPERATORS
+from support.stand_in.scenario import CHECK, CONFIG, DESTROY, EXTRACTION, INFRASTRUCTURE, OPERATORS
 from support.stand_in.watch import Watch
 
 FAILED = 'failed to fetch Cluster: failed to generate asset "Cluster": failed to create cluster: '
@@ -92,7 +92,7 @@ class Creation:
         ignition, image = self._temporary_ignition(), self._cached_image(lab)
         try:
             with bootstrap.connection() as connection:
-                bootstrap.make_storage(connection, lab, image, ignition)
+                self._make_storage(connection, lab, image, ignition)
                 self._stop_at(lab, INFRASTRUCTURE, lambda: Failed(ending.INFRASTRUCTURE, FAILED + self._message(lab)))
                 bootstrap.start(connection, lab)
         except libvirt.libvirtError as error:
@@ -102,6 +102,17 @@ class Creation:
         if lab.terraform:
             terraform.bootstrap_lines(self._log)
             terraform.control_plane(lab, self._log)
+
+    def _make_storage(self, connection: Any, lab: Lab, image: Path, ignition: Path) -> None:
+        """A live image is deleted once it is uploaded, whoever else is about to use it."""
+        try:
+            if not iso.is_whole(image):
+                raise Failed(ending.INFRASTRUCTURE, f"{FAILED}failed to upload {image}: unexpected EOF")
+            bootstrap.make_storage(connection, lab, image, ignition)
+        except FileNotFoundError as error:
+            raise Failed(ending.INFRASTRUCTURE, f"{FAILED}failed to open {image}: no such file or directory") from error
+        if lab.release >= release.LIVE_ISO:
+            image.unlink(missing_ok=True)
 
     def _temporary_ignition(self) -> Path:
         descriptor, name = tempfile.mkstemp(prefix="openshift-install-bootstrap-", suffix=".ign")
@@ -116,9 +127,14 @@ class Creation:
                 'failed to extract the base ISO from the release image: exec: "oc": executable file not found in $PATH'
             )
             raise Failed(ending.INFRASTRUCTURE, FAILED + why)
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "openshift-installer/image_cache"
-        cache.mkdir(parents=True, exist_ok=True)
-        image = cache / f"rhcos-{lab.version}.x86_64.{'iso' if live else 'qcow2'}"
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        if live:
+            image = cache / "agent/image_cache/coreos-x86_64.iso"
+            image.parent.mkdir(parents=True, exist_ok=True)
+            iso.extract(image, until=lambda: scenario.read(lab.name).hang != EXTRACTION)
+            return image
+        image = cache / f"openshift-installer/image_cache/rhcos-{lab.version}.x86_64.qcow2"
+        image.parent.mkdir(parents=True, exist_ok=True)
         if not image.exists():
             self._log.info(f"Obtaining RHCOS image file from 'https://rhcos.mirror.openshift.com/{image.name}'")
             image.write_bytes(iso.image())

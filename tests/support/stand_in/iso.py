@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import struct
+import time
+from pathlib import Path
+from typing import Callable
 
 SECTOR, SIZE = 2048, 1 << 20
 DESCRIPTOR, BOOT_RECORD, END, CATALOG, BOOT = range(16, 21)
 HALT = b"\xfa\xf4\xeb\xfc"  # cli; hlt; jmp back to cli
 BOOTABLE = 0x88
+LOOK_SECONDS = 0.05
 
 
 def image() -> bytes:
@@ -15,6 +19,22 @@ def image() -> bytes:
     for sector, content in _sectors().items():
         whole[sector * SECTOR : sector * SECTOR + len(content)] = content
     return bytes(whole)
+
+
+def extract(path: Path, until: Callable[[], bool]) -> None:
+    """As `oc image extract` does: in place of what is there, without a lock, and not at once."""
+    path.unlink(missing_ok=True)
+    whole = image()
+    with path.open("wb") as file:
+        file.write(whole[: SIZE // 2])
+        file.flush()
+        while not until():
+            time.sleep(LOOK_SECONDS)
+        file.write(whole[SIZE // 2 :])
+
+
+def is_whole(path: Path) -> bool:
+    return path.stat().st_size == SIZE
 
 
 def _sectors() -> dict[int, bytes]:

@@ -22,11 +22,12 @@ from typing import Any
 NAME = "stand-in-installer.json"
 ANYWHERE = Path("/etc") / NAME
 
-CONFIG, CHECK, INFRASTRUCTURE, API = "config", "provisioning check", "infrastructure", "api"
+CONFIG, CHECK, EXTRACTION = "config", "provisioning check", "extraction"
+INFRASTRUCTURE, API = "infrastructure", "api"
 BOOTSTRAP, CONTROL_PLANE, ETCD, DESTROY = "bootstrap", "control plane", "etcd", "destroy bootstrap"
 INITIALIZE, OPERATORS, CONSOLE = "initialize", "operators", "console"
 STAGES = (
-    *(CONFIG, CHECK, INFRASTRUCTURE, API, BOOTSTRAP, CONTROL_PLANE),
+    *(CONFIG, CHECK, EXTRACTION, INFRASTRUCTURE, API, BOOTSTRAP, CONTROL_PLANE),
     *(ETCD, DESTROY, INITIALIZE, OPERATORS, CONSOLE),
 )
 

@@ -235,6 +235,11 @@ def test_the_installer_is_told_so_and_of_older_vips() -> None:
     assert environment["NO_PROXY"].endswith(",192.0.2.7,192.0.2.8")
 
 
+def test_no_two_labs_have_one_cache() -> None:
+    caches = {prepare.environment_of(Paths(lab), Path("/tools"), {}, LAB)["XDG_CACHE_HOME"] for lab in ("ha", "hb")}
+    assert caches == {"/var/cache/nometal/installer/ha", "/var/cache/nometal/installer/hb"}
+
+
 def test_without_a_proxy_there_are_no_exceptions() -> None:
     assert no_proxy.exceptions({"NO_PROXY": "a.test"}, LAB) == {}
 

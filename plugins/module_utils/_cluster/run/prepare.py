@@ -74,7 +74,7 @@ def environment_of(paths: Paths, tools: Path, more: Mapping[str, Any], config: M
         "LANG": "C.UTF-8",
         "HOME": str(paths.directory),
         "TMPDIR": str(paths.temporary),
-        "XDG_CACHE_HOME": str(CACHE),
+        "XDG_CACHE_HOME": str(paths.cache),
     }
 
 
@@ -139,7 +139,8 @@ def make_directories(paths: Paths) -> None:
     for directory in (paths.directory, paths.assets, paths.temporary):
         files.own_directory(directory, OURS)
     directories.note([CACHE.parent], directories.MEMORY)
-    files.own_directory(CACHE)
+    for directory in (CACHE, paths.cache):
+        files.own_directory(directory)
 
 
 def _is_taken(paths: Paths, held: ExitStack) -> bool:
