@@ -112,6 +112,9 @@ CONFIG: dict[str, Any] = {
     "metadata": {"name": "ha"},
     "platform": {"baremetal": {"hosts": [{"name": "master-0", "bmc": {"address": "redfish://192.0.2.1/1"}}]}},
 }
+MISSING_IMAGE = f"http://127.0.0.1:1/rhcos.qcow2.gz?sha256={'0a' * 32}"
+PLATFORM = CONFIG["platform"]["baremetal"]
+WITHOUT_IMAGE = {**CONFIG, "platform": {"baremetal": {**PLATFORM, "clusterOSImage": MISSING_IMAGE}}}
 
 
 @dataclass
@@ -336,6 +339,7 @@ def test_a_restart_leaves_alone_what_runs(host: Host) -> None:
         ({"manifests": {"a.yaml": "x"}}, "apiVersion"),
         ({}, "refuses"),
         ({"media_tls": False}, "no manifest of kind Provisioning"),
+        ({"config": WITHOUT_IMAGE}, f"clusterOSImage: {MISSING_IMAGE} is not available on this host"),
     ],
 )
 def test_nothing_is_removed_for_what_cannot_begin(host: Host, changed: dict[str, Any], told: str) -> None:

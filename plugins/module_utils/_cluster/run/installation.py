@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.removal import apparmor, bootstrap, leftovers
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import decision, prepare, run, situation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import (
+    decision,
+    prepare,
+    provisioning_check,
+    run,
+    situation,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Plan
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
@@ -65,7 +71,9 @@ def _look(lab: Lab) -> tuple[Outcome, Facts]:
 
 def _begin(lab: Lab, todo: Decision) -> Outcome:
     program = lab.find_program()
-    with prepare.drafted(lab.paths, lab.make_job(program)) as note:  # nothing is removed for one that cannot begin
+    job = lab.make_job(program)
+    with prepare.drafted(lab.paths, job) as note:  # nothing is removed for one that cannot begin
+        provisioning_check.refuse(job.config, lab.environment)
         removed = _remove(lab) if todo.clears else []
         prepare.adopt(lab.paths)
     apparmor.allow(lab.paths)
