@@ -129,6 +129,11 @@ errors:
   type: list
   elements: str
   sample: []
+failure:
+  description: The first error of the failure, as a sentence. Empty unless the installation has failed.
+  returned: always
+  type: str
+  sample: ""
 troubles:
   description: Bad news in the order in which they came, also those that were overcome.
   returned: always

@@ -196,9 +196,9 @@ def test_killed_it_is_followed_again_and_goes_on(host: LabHost, lab: InstallLab,
 
 
 def start(lab: InstallLab, output: Path, **install: str) -> subprocess.Popen[bytes]:
-    install = checkout.command("install", lab.inventory(**install))
+    command = checkout.command("install", lab.inventory(**install))
     with output.open("wb") as file:
-        return subprocess.Popen(install, cwd=checkout.ROOT, stdout=file, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(command, cwd=checkout.ROOT, stdout=file, stdin=subprocess.DEVNULL)
 
 
 def wait_until_told(host: LabHost, lab: InstallLab, words: str) -> None:

@@ -372,6 +372,13 @@ def test_metal3_knows_more_than_the_log() -> None:
     assert said.startswith("a: registration error: 401 Unauthorized. Its BMC refuses the password")
 
 
+def test_an_error_that_metal3_no_longer_has_is_over() -> None:
+    hosts = {"a": Host("registering", 0.0, "registration error: old"), "b": Host("inspecting", 0.0, "inspection error")}
+    metal = [MetalHost("a", "inspecting")]  # of b, the cluster says nothing
+    [said] = told(Stage.CONTROL_PLANE, replace(FINE, metal_hosts=metal), hosts=hosts)
+    assert said.startswith("b: inspection error")
+
+
 def test_operators() -> None:
     evidence = replace(FINE, operators={"dns": "Degraded: x", "console": "", "etcd": "y"})
     operators = Operators(waiting=("console", "dns"), hindrances=["Could not update c"])

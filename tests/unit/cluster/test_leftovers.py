@@ -17,6 +17,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import infra
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.infra import Claim, Named
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import state as vm_state
 
 LONG = "production-cluster-number-1", "production-cluster-number-2"
 SHARED = "production-cluster-nu"
@@ -111,8 +113,8 @@ def test_notes_go_last_and_nodes_are_all_off_before_one_is_touched() -> None:
     name = "demo-x7k2p-bootstrap"
     nodes = (
         Traces("demo-0", running=True, written=("/d0",), medium="/m", override="Hdd (Continuous)", nvram=("/n0",)),
-        Traces("demo-1", running=True, written=("/d1a", "/d1b")),
-        Traces("demo-2"),
+        Traces("demo-1", running=True, written=("/d1a", "/d1b"), has_spoken=True),
+        Traces("demo-2", has_spoken=True),
     )
     own = Leftovers((name,), (name,), ("/pools/own", "/pools"), ("/log",), ("/nvram",))
     steps = leftovers.plan(Remains(True, own, nodes, ("/install/demo",)))
@@ -125,13 +127,14 @@ def test_notes_go_last_and_nodes_are_all_off_before_one_is_touched() -> None:
         "eject medium of demo-0",
         "clear boot override of demo-0",
         "remove /n0",
+        "rotate console of demo-1",
         "blank /d1a",
         "blank /d1b",
         f"undefine pool {name}",
         *("remove /nvram", "remove /pools/own", "remove /pools", "remove /log"),
         "remove /install/demo",
     ]
-    assert leftovers.plan(Remains(False, Leftovers(), (Traces("demo-2"),), ())) == []
+    assert leftovers.plan(Remains(False, Leftovers(), (Traces("demo-2", has_spoken=True),), ())) == []
     assert leftovers.plan(None) == []
     assert blank.plan([]) == []
     assert own
@@ -176,3 +179,16 @@ def test_without_an_override_there_is_nothing_to_take_back() -> None:
     assert boot_override.of(root) == "None (Disabled)"
     boot_override.forget(root)
     assert (boot_override.of(root), orders(root)) == ("", ["1", "", "", ""])
+
+
+def test_consoles_are_rotated_as_virtlogd_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vm_state, "CONSOLES", tmp_path)
+    log = tmp_path / "demo-0-console.log"
+    assert not vm_leftovers.has_spoken("demo-0")
+    for number in range(5):
+        log.write_text(str(number))
+        assert vm_leftovers.has_spoken("demo-0")
+        vm_leftovers.rotate_console("demo-0")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        f"{log.name}.{number}": str(4 - number) for number in range(3)
+    }

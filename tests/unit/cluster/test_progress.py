@@ -311,6 +311,52 @@ def run(**others: Any) -> Run:
     return Run(**{"ended": 1.0, **noted, **others})
 
 
+CHECK = (
+    'failed to fetch Cluster: failed to fetch dependency of "Cluster": failed to generate asset "Platform Provisioning '
+    'Check": platform.baremetal.externalBridge: Invalid value: "br0": could not find interface "br0"'
+)
+SILENT = f'Bootstrap failed to complete: Get "{API}/version": dial tcp 192.168.126.2:6443: connect: connection refused'
+
+
+@pytest.mark.parametrize(
+    ("errors", "failure"),
+    [
+        ([], ""),
+        (
+            [
+                f"Attempted to gather ClusterOperator status after installation failure: listing: Get {API}",
+                SILENT,
+                "Failed waiting for Kubernetes API. This error usually happens when there is a problem.",
+                "Attempted to gather debug logs after installation failure: failed to get bootstrap addresses",
+            ],
+            f"{SILENT}.",
+        ),
+        (
+            [
+                "Cluster operator console Available is False with Deployment_InsufficientReplicas: 0 replicas",
+                "Cluster initialization failed because one or more operators are not functioning properly.",
+                "failed to initialize the cluster: Cluster operator console is not available",
+            ],
+            "failed to initialize the cluster: Cluster operator console is not available.",
+        ),
+        (
+            [CHECK],
+            (
+                'Platform Provisioning Check: platform.baremetal.externalBridge: Invalid value: "br0": '
+                'could not find interface "br0".'
+            ),
+        ),
+        (
+            ['failed to fetch Cluster: failed to generate asset "Cluster": failed to create cluster: no disk'],
+            "failed to create cluster: no disk.",
+        ),
+        (["Attempted to gather debug logs after installation failure: no"], ""),
+    ],
+)
+def test_the_first_error_of_a_failure_is_quoted(errors: list[str], failure: str) -> None:
+    assert endings.failure(errors) == failure
+
+
 @pytest.mark.parametrize(
     ("noted", "completed", "state"),
     [

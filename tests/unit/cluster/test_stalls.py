@@ -84,6 +84,19 @@ def test_a_node_hangs_only_when_nothing_was_ever_heard_of_it(node: Node, hangs: 
     assert kinds(progress_in(Stage.COMPLETE), 11, node) == ([("worker-0", "node.hangs")] if hangs else [])
 
 
+@pytest.mark.parametrize(
+    ("node", "is_evidence"),
+    [
+        (replace(NODE, spoke_at=BEGAN + 9), True),
+        (NODE, False),  # written before it was switched on, as by an earlier cluster
+        (replace(NODE, spoke_at=BEGAN + 9, on_since=None), False),  # it is off
+        (replace(NODE, spoke_at=None), False),
+    ],
+)
+def test_a_console_is_evidence_of_what_runs_now_only(node: Node, is_evidence: bool) -> None:
+    assert node.has_spoken == is_evidence
+
+
 def part_of(*stages: Stage, minutes: float = 0.0) -> float:
     spans = [Span(stage, BEGAN, BEGAN) for stage in stages]
     told = Progress(stage=stages[-1], since=BEGAN, spans=spans)

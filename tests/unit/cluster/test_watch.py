@@ -325,6 +325,22 @@ def test_a_standstill_is_noticed_and_looked_into_once(bench: Bench, monkeypatch:
     assert len(looks) == 1
 
 
+def test_an_error_that_the_cluster_no_longer_has_is_not_reported(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis_evidence, "hosts_without_error", lambda _installation: {"control-plane-0"})
+    monkeypatch.setattr(diagnosis_evidence, "gather", lambda _installation: Evidence())
+    monkeypatch.setattr(watch, "nodes_of", lambda _installation: [])
+    bench.log("  Waiting for baremetal control plane to provision...", ago=900)
+    for number in range(2):
+        bench.log(f"  baremetalhost: control-plane-{number}: inspecting", level="debug", ago=890)
+        bench.log(f"  baremetalhost: control-plane-{number}: inspection error: no answer", level="debug", ago=880)
+    bench.start()
+    bench.wait_for("control-plane-0", "inspecting")
+    bench.wait_for("control-plane-1", "for 15 min: inspection error")
+    result = bench.end(8)
+    lasting = [trouble for trouble in result["troubles"] if " min: inspection error" in trouble]
+    assert [trouble.partition(":")[0] for trouble in lasting] == ["control-plane-1"]
+
+
 def test_a_node_that_hangs_is_reset_once_in_a_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     resets: list[str] = []
     long_ago = time.time() - 3600

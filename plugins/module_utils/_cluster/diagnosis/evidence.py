@@ -171,6 +171,12 @@ def _metal_hosts(items: list[Mapping[str, Any]]) -> Iterator[MetalHost]:
         )
 
 
+def hosts_without_error(installation: Installation) -> set[str]:
+    """As the cluster says; none if it does not answer."""
+    oc = oc_of(installation.tools, installation.paths.kubeconfig)
+    return {host.name for host in metal_hosts(oc) if not host.error} if oc else set()
+
+
 def operators(oc: Oc) -> dict[str, str]:
     """Those that are degraded or not available, and what they say."""
     return dict(_operators(oc.get("clusteroperators")))
@@ -231,7 +237,7 @@ def _of_libvirt(installation: Installation) -> dict[str, Any]:
         found = diagnosis_nodes.look(connection, installation.nodes)
         return {
             "nodes": found,
-            "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found},
+            "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found if node.has_spoken},
             "bootstrap": diagnosis_bootstrap.look(connection, installation.paths),
         }
 

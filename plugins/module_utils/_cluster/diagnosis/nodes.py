@@ -65,6 +65,11 @@ class Node:
         return self.state == OFF
 
     @property
+    def has_spoken(self) -> bool:
+        """Whether its console shows what runs now: what was written before it was switched on is of something else."""
+        return self.on_since is not None and self.spoke_at is not None and self.spoke_at >= self.on_since + AT_POWER_ON
+
+    @property
     def is_silent(self) -> bool:
         """Since it was switched on. Systems without a serial console are not, as they send something."""
         if self.on_since is None or self.spoke_at is None:

@@ -92,12 +92,12 @@ def metal(case: Case) -> Iterator[Finding]:
 
 
 def metal_errors(case: Case) -> dict[str, str]:
-    """The log tells an error only together with another state, and none of workers: the cluster knows all."""
+    """The log has an error only together with another state, never its end, and none of workers. The cluster has."""
     told = {name: host.trouble for name, host in case.progress.hosts.items() if host.trouble}
     for host in case.evidence.metal_hosts:
         if host.error:
             told[host.name] = ": ".join(filter(None, [host.error_type, host.error]))
-        elif host.state in MADE:
+        else:
             told.pop(host.name, None)
     return told
 

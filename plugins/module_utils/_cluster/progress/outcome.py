@@ -13,6 +13,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.prog
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import DOING, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
 
@@ -43,6 +45,12 @@ BY_STAGE = {
     Stage.OPERATORS: WORDS[7],
     Stage.CONSOLE: "the console did not come up",
 }
+
+GATHERING = re.compile(r"Attempted to gather |Cluster operator \S+ ")
+DECISIVE = re.compile(r"failed to initialize the cluster: |Error checking cluster operator ")
+"""What operators say comes before it."""
+ASSET = re.compile(r'failed to (?:fetch|generate|load)(?: dependency of| asset)* (?:"(?P<quoted>[^"]+)"|[A-Z][\w ]+): ')
+PROVISIONING_CHECK = "Platform Provisioning Check"
 
 
 def state_of(run: Run, progress: Progress, *, completed: bool) -> str:
@@ -87,6 +95,22 @@ def of_code(code: int, progress: Progress, version: str = "") -> str:
     if vague and progress.stage is not None and progress.bootstrap_made:
         return BY_STAGE.get(progress.stage, WORDS[1])
     return WORDS.get(code, f"it ended with exit code {code}, which no release is known to use")
+
+
+def failure(errors: Sequence[str]) -> str:
+    """The first error of a failure, as a sentence. Those that follow are about what was gathered because of it."""
+    own = [error for error in errors if not GATHERING.match(error)]
+    decisive = [error for error in own if DECISIVE.match(error)]
+    text = " ".join(_without_assets(next(iter([*decisive, *own]), "")).split())
+    return f"{text.rstrip('.')}." if text else ""
+
+
+def _without_assets(error: str) -> str:
+    """Without the chain of what the installer was about to make, but for the check whose name tells something."""
+    name = ""
+    while found := ASSET.match(error):
+        error, name = error[found.end() :], found["quoted"] or ""
+    return f"{name}: {error}" if name == PROVISIONING_CHECK else error
 
 
 def doing(progress: Progress) -> str:

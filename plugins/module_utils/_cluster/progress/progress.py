@@ -100,6 +100,10 @@ class Progress:
         if entry.level in BAD and entry.msg.strip() and entry.msg[0] not in " \t*" and entry.msg not in self.errors:
             self.errors = [*self.errors, entry.msg][-MOST_ERRORS:]
 
+    def end_trouble(self, name: str) -> None:
+        """The log never says that a host's error is over. Whoever has asked the cluster does."""
+        self.hosts[name].trouble, self.hosts[name].troubled_since = "", 0.0
+
     def spent(self, since: float = 0.0) -> dict[Stage, float]:
         """Seconds in each stage from then on."""
         found: dict[Stage, float] = {}

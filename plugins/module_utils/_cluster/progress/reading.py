@@ -66,6 +66,7 @@ class Reading:
             "hosts": {name: host.state for name, host in progress.hosts.items()},
             "operators": progress.operators.words(),
             "errors": progress.errors,
+            "failure": endings.failure(progress.errors) if state == endings.FAILED else "",
             "troubles": [],
             "diagnosis": [],
             "findings": [],

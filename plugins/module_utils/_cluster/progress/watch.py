@@ -135,12 +135,22 @@ class Watch:
             self._look_at_nodes(now)
         found = findings(self.progress, self._nodes, now, self.patience)
         new = [each for each in found if self._is_to_be_asked((each.subject, each.code, each.facts["since"]), now)]
+        ended = self._end_errors({each.subject for each in new if each.code == ERROR})
+        found, new = ([each for each in every if each.subject not in ended] for every in (found, new))
         for finding in new:
             self._teller.tell_trouble(finding.subject, finding.text)
             if finding.code == HANGS:
                 self._power_cycle(finding.subject, seen)
         if new:
             self._diagnose({finding.subject for finding in found}, late=True)
+
+    def _end_errors(self, names: Collection[str]) -> set[str]:
+        """The errors of these hosts that are over by now; the log does not say so."""
+        over = {*names} & diagnosis_evidence.hosts_without_error(self.installation) if names else set()
+        for name in over:
+            self.progress.end_trouble(name)
+            self._teller.tell(name, self.progress.hosts[name].state)
+        return over
 
     def _look_at_nodes(self, now: float) -> None:
         self._looked_at_nodes, self._nodes = now, nodes_of(self.installation)

@@ -189,6 +189,7 @@ class RemovalPort:
             "blank": self._nodes.blank,
             "eject medium of": self._nodes.eject,
             "clear boot override of": self._nodes.clear_override,
+            "rotate console of": self._nodes.rotate_console,
         }
         actions[step.verb](step.target)
         self._done.add(step.verb)

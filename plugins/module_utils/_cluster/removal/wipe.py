@@ -49,6 +49,12 @@ class Traces:
     override: str = ""
     nvram: tuple[str, ...] = ()
     """Files; there is none before the first start."""
+    has_spoken: bool = False
+    """Whether there is something in its console's log."""
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self.running or self.written or self.medium or self.override or self.nvram)
 
 
 def plan(traces: Iterable[Traces]) -> list[Step]:
@@ -56,6 +62,8 @@ def plan(traces: Iterable[Traces]) -> list[Step]:
     found = list(traces)
     steps = [Step("switch off", node.vm_name) for node in found if node.running]
     for node in found:
+        # First: once the other traces are gone, nothing tells that it is the cluster's.
+        steps += [Step("rotate console of", node.vm_name)] if node.has_spoken and node.is_used else []
         steps += [Step("blank", path) for path in node.written]
         steps += [Step("eject medium of", node.vm_name)] if node.medium else []
         steps += [Step("clear boot override of", node.vm_name)] if node.override else []
@@ -79,7 +87,15 @@ class Nodes:
             written = list(pool.map(lambda root: _written(_disks(root, self._connection)), own.values()))
         running = {domain.name() for domain in self._connection.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE)}
         return tuple(
-            Traces(name, name in running, disks, domain_xml.medium_of(root), boot_override.of(root), _nvram(root))
+            Traces(
+                vm_name=name,
+                running=name in running,
+                written=disks,
+                medium=domain_xml.medium_of(root),
+                override=boot_override.of(root),
+                nvram=_nvram(root),
+                has_spoken=vm_leftovers.has_spoken(name),
+            )
             for (name, root), disks in zip(own.items(), written)
         )
 
@@ -119,6 +135,9 @@ class Nodes:
         if boot_override.of(root):
             boot_override.forget(root)
             self._connection.defineXML(etree.tostring(root, encoding="unicode"))
+
+    def rotate_console(self, vm_name: str) -> None:
+        vm_leftovers.rotate_console(vm_name)
 
     def _own(self) -> dict[str, Any]:
         roots = {name: _saved(domain) for name, domain in self._domains().items()}

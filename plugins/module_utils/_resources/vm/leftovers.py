@@ -20,6 +20,8 @@ RUNTIME = (Path("/var/lib/libvirt/qemu"), Path("/var/lib/libvirt/qemu/channel/ta
 TPM_LOGS = Path("/var/log/swtpm/libvirt/qemu")
 OLDER = re.compile(r"(\.[0-9]+)?")
 SHORT_NAME = 20
+KEPT_LOGS = 3
+"""As many as virtlogd keeps by default."""
 
 
 def unlink(paths: Iterable[Path]) -> None:
@@ -34,6 +36,21 @@ def forget_logs(name: str, consoles: Path | None = None, tpms: Path = TPM_LOGS) 
     for log in (directory / console.name, directory / f"{name}.log", tpms / f"{name}-swtpm.log"):
         # virtlogd keeps older ones beside it, with a number.
         unlink(path for path in log.parent.glob(f"{log.name}*") if OLDER.fullmatch(path.name[len(log.name) :]))
+
+
+def has_spoken(name: str) -> bool:
+    """Whether there is anything in its console's log."""
+    log = Path(console_of(name))
+    return log.is_file() and log.stat().st_size > 0
+
+
+def rotate_console(name: str) -> None:
+    """As virtlogd does: what was said so far goes beside it, with a number, and the oldest goes."""
+    log = Path(console_of(name))
+    for number in reversed(range(KEPT_LOGS)):
+        older = log.with_name(f"{log.name}.{number - 1}") if number else log
+        if older.exists():
+            older.replace(log.with_name(f"{log.name}.{number}"))
 
 
 def forget_nvram(name: str) -> None:
