@@ -46,6 +46,11 @@ options:
     type: list
     elements: dict
     default: []
+  bootstrap:
+    description: How the bootstrap VM gets its address, C(mode), C(ips) and C(mac), as the lab model has it.
+    type: dict
+    default: {}
+    version_added: 0.2.0
   bmc_home:
     description: Directory of what labs' BMC services keep, as of M(nometal.ipi.redfish_emulator).
     type: path
@@ -69,6 +74,7 @@ EXAMPLES = r"""
     lab: "{{ lab.name }}"
     domain: "{{ lab.domain }}"
     vips: "{{ lab.vips }}"
+    bootstrap: "{{ lab.bootstrap }}"
     nodes: "{{ lab.nodes }}"
     tools: "{{ demo_tools.directory }}"
   async: 14400
@@ -207,12 +213,13 @@ password_file:
 
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Addressing, Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.one_watch import TakenOver, alone
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.watch import Watch
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 if TYPE_CHECKING:
     from typing import Any
@@ -222,11 +229,17 @@ ARGUMENTS = {
     "domain": {"type": "str", "default": ""},
     "vips": {"type": "dict", "default": {}},
     "nodes": {"type": "list", "elements": "dict", "default": []},
+    "bootstrap": {"type": "dict", "default": {}},
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
     "tools": {"type": "path"},
     "patience": {"type": "float", "default": 1.0},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
+
+
+def addressing_from(given: dict[str, Any]) -> Addressing:
+    mode = given.get("mode") or BootstrapAddress.POOL
+    return Addressing(mode, tuple(given.get("ips") or ()), str(given.get("mac") or "").lower())
 
 
 def installation_from(params: dict[str, Any]) -> Installation:
@@ -235,6 +248,7 @@ def installation_from(params: dict[str, Any]) -> Installation:
         domain=params["domain"],
         api_vips=params["vips"].get("api", []),
         nodes=params["nodes"],
+        bootstrap=addressing_from(params["bootstrap"]),
         bmc_home=params["bmc_home"],
         tools=params["tools"],
         libvirt_uri=params["libvirt_uri"],

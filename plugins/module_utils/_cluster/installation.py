@@ -8,10 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
+
+
+@dataclass(frozen=True)
+class Addressing:
+    """How the bootstrap VM gets its address, as the lab model has it."""
+
+    mode: str = BootstrapAddress.POOL
+    ips: Sequence[str] = ()
+    """Its fixed addresses."""
+    mac: str = ""
+    """For which they are reserved."""
 
 
 @dataclass(frozen=True)
@@ -24,5 +37,6 @@ class Installation:
     nodes: Sequence[Mapping[str, Any]] = ()
     """As the lab model has them."""
     bmc_home: str = "/var/lib/nometal/bmc"
+    bootstrap: Addressing = Addressing()
     tools: str | None = None
     libvirt_uri: str = "qemu:///system"

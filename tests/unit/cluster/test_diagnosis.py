@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import causes as diagnosis_causes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_cluster
@@ -33,6 +34,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.oper
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
 if TYPE_CHECKING:
@@ -45,6 +48,9 @@ VIP = "192.168.126.2"
 NAME = {"name": "demo-x7k2p-bootstrap"}
 HOST = HostSeen(load=1.0, cores=8, api={VIP: ""}, api_name="api.demo.lab.example.test", api_addresses=[VIP])
 BOOTSTRAP = Bootstrap("demo-x7k2p-bootstrap", "running", macs=["52:54:00:00:00:01"], address="192.168.126.130")
+MAC, OTHER_MAC, FIXED = BOOTSTRAP.macs[0], "52:54:00:00:00:09", {"ips": ["192.168.126.9"]}
+STATIC = {"mode": "static", "fixed_ips": FIXED["ips"]}
+RESERVED = {"mode": "reserved", "fixed_ips": FIXED["ips"], "reserved_mac": OTHER_MAC}
 NODE = Node("worker-0", "demo-worker-0", "running", by_medium=True, medium="/media/x.iso")
 FINE = Evidence(host=HOST, bootstrap=BOOTSTRAP, nodes=[NODE])
 
@@ -96,6 +102,16 @@ def test_where_all_is_well_nothing_is_found(stage: Stage) -> None:
         (
             *({"address": ""}, "MAC address 52:54:00:00:00:01, has no address", "bootstrap.no-address"),
             {**NAME, "macs": ["52:54:00:00:00:01"], "is_filtered": False},
+        ),
+        *(
+            ({"address": "", **others}, said, f"bootstrap.{code}", {**NAME, "macs": ["52:54:00:00:00:01"], **facts})
+            for others, said, code, facts in (
+                (STATIC, "does not answer at its static address 192.168.126.9", "static-silent", FIXED),
+                ({**STATIC, "has_carrier": False}, "is not on a bridge that is up", "no-carrier", {}),
+                ({"has_carrier": False}, "is not on a bridge that is up", "no-carrier", {}),
+                (RESERVED, "reserves 192.168.126.9 for 52:54:00:00:00:09", "other-mac", {**FIXED, "mac": OTHER_MAC}),
+                ({**RESERVED, "reserved_mac": MAC}, "DHCP server has given", "no-address", {"is_filtered": False}),
+            )
         ),
         *(
             ({"console": console}, said, code, {"console": console})
@@ -377,6 +393,30 @@ def test_an_error_that_metal3_no_longer_has_is_over() -> None:
     metal = [MetalHost("a", "inspecting")]  # of b, the cluster says nothing
     [said] = told(Stage.CONTROL_PLANE, replace(FINE, metal_hosts=metal), hosts=hosts)
     assert said.startswith("b: inspection error")
+
+
+def test_a_static_address_makes_no_rule_about_dhcp_suspect() -> None:
+    rule = Rule("table inet mine, chain input", "udp dport 67 drop")
+    static = replace(BOOTSTRAP, address="", mode="static", fixed_ips=["192.168.126.9"])
+    silent = replace(FINE, host=replace(HOST, api={VIP: "No route to host"}), rules=[rule])
+    assert [each.code for each in found(Stage.API, replace(silent, bootstrap=static))] == ["bootstrap.static-silent"]
+    leased = found(Stage.API, replace(silent, bootstrap=replace(static, mode="pool")))
+    assert [each.code for each in leased] == ["host.filtered", "bootstrap.no-address"]
+
+
+@pytest.mark.parametrize(
+    ("card", "links", "has_carrier"),
+    [
+        ("<target dev='vnet0'/>", {"vnet0": Link("vnet0", master="baremetal"), "baremetal": Link("baremetal")}, True),
+        ("<target dev='vnet0'/>", {"vnet0": Link("vnet0")}, False),
+        ("<target dev='vnet0'/>", {"vnet0": Link("vnet0", master="a"), "a": Link("a", up=False)}, False),
+        ("<target dev='vnet0'/><link state='down'/>", {}, False),
+        ("", {}, True),
+    ],
+)
+def test_whether_a_card_is_plugged_in(card: str, links: dict[str, Link], has_carrier: bool) -> None:
+    root = domain_xml.parsed(f"<domain><devices><interface type='bridge'>{card}</interface></devices></domain>")
+    assert diagnosis_bootstrap.has_carrier(root, links) == has_carrier
 
 
 def test_operators() -> None:

@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.cau
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -75,7 +76,7 @@ def filters(case: Case) -> Iterator[Finding]:
 def _filtering(case: Case) -> Iterator[tuple[Rule, int]]:
     """Others use some of the ports as well: rules about them count where something is amiss with what is there."""
     wanted = [*IMAGE_PORTS, *sorted(diagnosis_of_nodes.bmc_ports(case))]
-    if _lacks_address(case):
+    if _lacks_address(case) and case.evidence.bootstrap.mode != BootstrapAddress.STATIC:
         wanted.append(DHCP_PORT)
     if any(error and not _is_refused(case, vip) for vip, error in case.evidence.host.api.items()):
         wanted.append(API_PORT)
@@ -112,9 +113,20 @@ def bootstrap(case: Case) -> Iterator[Finding]:
     elif seen.state != "running":
         yield found("bootstrap.not-running", BOOTSTRAP, name=seen.name, state=seen.state)
     elif _lacks_address(case):
-        is_filtered = _filtered(case, DHCP_PORT)
-        yield found("bootstrap.no-address", BOOTSTRAP, name=seen.name, macs=[*seen.macs], is_filtered=is_filtered)
+        yield _without_address(case)
     yield from _bootstrap_console(case)
+
+
+def _without_address(case: Case) -> Finding:
+    seen = case.evidence.bootstrap
+    known: dict[str, Any] = {"name": seen.name, "macs": [*seen.macs]}
+    if not seen.has_carrier:
+        return found("bootstrap.no-carrier", BOOTSTRAP, **known)
+    if seen.mode == BootstrapAddress.STATIC:  # it never asks a DHCP server
+        return found("bootstrap.static-silent", BOOTSTRAP, **known, ips=[*seen.fixed_ips])
+    if seen.mode == BootstrapAddress.RESERVED and seen.reserved_mac not in seen.macs:
+        return found("bootstrap.other-mac", BOOTSTRAP, **known, ips=[*seen.fixed_ips], mac=seen.reserved_mac)
+    return found("bootstrap.no-address", BOOTSTRAP, **known, is_filtered=_filtered(case, DHCP_PORT))
 
 
 def _lacks_address(case: Case) -> bool:

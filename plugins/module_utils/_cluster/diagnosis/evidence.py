@@ -238,7 +238,7 @@ def _of_libvirt(installation: Installation) -> dict[str, Any]:
         return {
             "nodes": found,
             "consoles": {node.name: diagnosis_nodes.last_words(node.console) for node in found if node.has_spoken},
-            "bootstrap": diagnosis_bootstrap.look(connection, installation.paths),
+            "bootstrap": diagnosis_bootstrap.look(connection, installation.paths, installation.bootstrap),
         }
 
     try:

@@ -141,6 +141,17 @@ EXPLANATIONS: dict[str, Explanation] = {
         "see it.",
         _get_an_address,
     ),
+    "bootstrap.no-carrier": Explanation(
+        "{name}, MAC address {macs}, has no link: its card is not on a bridge that is up.", NETWORK
+    ),
+    "bootstrap.static-silent": Explanation(
+        "{name}, MAC address {macs}, does not answer at its static address {ips}.",
+        "See its console, and whether lab_spec.bootstrap has the network's gateway and prefix.",
+    ),
+    "bootstrap.other-mac": Explanation(
+        "{name} has MAC address {macs}, but the lab reserves {ips} for {mac}.",
+        "Remove externalMACAddress from lab_spec.install.config, or set lab_spec.bootstrap.mac to it.",
+    ),
     "bootstrap.silent": Explanation(_silence, has_figures=True),
     "api.held-by-stranger": Explanation(
         "{vip} is held by {mac}, which is no machine of this lab.",
