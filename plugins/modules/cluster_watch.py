@@ -16,7 +16,10 @@ description:
   - Once bootstrapping is over, control plane nodes that are switched off, as after a reboot of the host, are told at
     once, with the commands that switch them on.
   - A node that hangs when it has been switched on is reset, once in a run of the installer. A node hangs when it has
-    said nothing for ten minutes, neither on its console nor in the network.
+    said nothing for ten minutes, neither on its console nor in the network. So is one whose boot stops halfway while
+    it is to be inspected.
+  - A control plane node that holds the address of the API before bootstrapping is over is reported, with the command
+    that has it give the address back. With O(heal=true), that is run.
   - It only watches. When it is ended, the installation goes on, and can be watched again. Who begins to watch a lab
     takes over from who watched it before.
   - Whatever is secret in the log is left out. The password of the cluster is told as the path of its file.
@@ -63,6 +66,18 @@ options:
       - By what the times are multiplied after which something is taken for standing still; more for slow hosts.
     type: float
     default: 1.0
+  heal:
+    description:
+      - Whether a control plane node that holds the address of the API too early is made to give it back, once in a run
+        of the installer, by SSH as C(core).
+    type: bool
+    default: false
+    version_added: 0.2.0
+  ssh_key:
+    description:
+      - File on this host with the private key of the cluster's nodes. Otherwise the keys of the user who runs this.
+    type: path
+    version_added: 0.2.0
 seealso:
   - module: nometal.ipi.cluster_install
   - module: nometal.ipi.follow
@@ -183,6 +198,12 @@ findings:
       facts: {name: demo-x7k2p-bootstrap}
       message: demo-x7k2p-bootstrap is paused, as its disk cannot be written.
       advice: Make room on the host (`df`).
+healed:
+  description: Names of control plane nodes that were made to give back the address of the API.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 power_cycled:
   description: Nodes that hung and were reset.
   returned: always
@@ -213,6 +234,7 @@ password_file:
 
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.heal import Healer
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Addressing, Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.one_watch import TakenOver, alone
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
@@ -233,6 +255,8 @@ ARGUMENTS = {
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
     "tools": {"type": "path"},
     "patience": {"type": "float", "default": 1.0},
+    "heal": {"type": "bool", "default": False},
+    "ssh_key": {"type": "path"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }
 
@@ -261,7 +285,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     installation = installation_from(params)
     if check_mode:
         return {"changed": False, **glance(installation)}
-    return follow(installation, Watch(installation, params["patience"]))
+    return follow(installation, Watch(installation, params["patience"], Healer.of(params)))
 
 
 def follow(installation: Installation, watch: Watch) -> dict[str, Any]:
@@ -270,7 +294,7 @@ def follow(installation: Installation, watch: Watch) -> dict[str, Any]:
             result = watch.follow()
     except TakenOver:
         raise OperatorError("Somebody else has begun to watch this installation, and watches it from now on.") from None
-    return {"changed": bool(watch.cycled), **result}
+    return {"changed": bool(watch.cycled or watch.healed), **result}
 
 
 def main() -> None:

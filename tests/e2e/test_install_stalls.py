@@ -108,7 +108,7 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
         shown = run.communicate(timeout=PATIENCE)[0]
     assert run.returncode == 0, ending(shown)
     assert re.search(r"installer +100%  has installed the cluster", shown)
-    assert re.findall(r"(\S+) +TROUBLE: hung at power-on", shown) == ["control-plane-1"]
+    assert re.findall(r"(\S+) +TROUBLE: did not boot", shown) == ["control-plane-1"]
     record = json.loads(host.read(f"/var/lib/nometal/install/{lab.name}/power-cycled.json"))
     assert list(record.values()) == [["control-plane-1"]]
 

@@ -19,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis imp
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_host
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import (
@@ -302,6 +303,29 @@ def test_who_holds_the_address_of_the_api(mac: str, said: str) -> None:
     assert said in told_of
 
 
+@pytest.mark.parametrize(
+    ("stage", "progress", "is_early"),
+    [
+        (Stage.BOOTSTRAP, {}, True),
+        (Stage.API, {}, True),
+        (Stage.BOOTSTRAP, {"bootstrap_complete": True}, False),
+        (Stage.INITIALIZE, {"bootstrap_complete": True, "bootstrap_destroyed": True}, False),
+    ],
+)
+def test_a_control_plane_node_that_holds_the_address_of_the_api_too_early(
+    stage: Stage, progress: dict[str, Any], is_early: bool
+) -> None:
+    node = replace(NODE, name="control-plane-1", macs=["52:54:00:00:00:21"], address="192.168.126.21")
+    host = replace(HOST, api={VIP: "timed out"}, api_macs={VIP: node.macs[0]})
+    known = {"control_plane": ["control-plane-0", "control-plane-1"], **progress}
+    findings = [
+        each for each in found(stage, replace(FINE, nodes=[node], host=host), **known) if each.code == "api.held-early"
+    ]
+    assert [each.facts["node"] for each in findings] == (["control-plane-1"] if is_early else [])
+    if is_early:
+        assert f"`{heal.shown('192.168.126.21')}`" in str(findings[0])
+
+
 @pytest.mark.parametrize("unknown", [{"bootstrap": Bootstrap("", "missing")}, {"nodes": []}])
 def test_who_is_a_stranger_at_the_api_is_known_only_with_all_machines_of_the_lab(unknown: dict[str, Any]) -> None:
     host = replace(HOST, api={VIP: "timed out"}, api_macs={VIP: "52:54:00:00:00:99"})
@@ -444,7 +468,7 @@ def test_every_code_has_its_explanation() -> None:
     assert codes <= EXPLANATIONS.keys()
     named = {row.code for row in (*diagnosis_causes.METAL, *diagnosis_causes.CONSOLE)}
     chosen = {"bmc.password", "bmc.timeout", "bmc.no-answer", "metal.other", "api.not-held", "api.nothing-comes-back"}
-    standstills = {stalls.STANDS_STILL, stalls.SLOW, stalls.ERROR, stalls.HANGS}
+    standstills = {stalls.STANDS_STILL, stalls.SLOW, stalls.ERROR, stalls.HANGS, stalls.STOPPED}
     assert EXPLANATIONS.keys() == codes | named | chosen | standstills
 
 

@@ -84,6 +84,41 @@ def test_a_node_hangs_only_when_nothing_was_ever_heard_of_it(node: Node, hangs: 
     assert kinds(progress_in(Stage.COMPLETE), 11, node) == ([("worker-0", "node.hangs")] if hangs else [])
 
 
+BOOTING = replace(NODE, spoke_at=BEGAN + 9, packets=9, quiet_since=BEGAN + 5 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("node", "host", "minutes", "has_stopped"),
+    [
+        (BOOTING, Host("inspecting", BEGAN), 16, True),
+        (BOOTING, Host("inspecting", BEGAN), 14, False),  # it may just be slow
+        (
+            replace(BOOTING, quiet_since=BEGAN + 7 * MINUTE),
+            Host("inspecting", BEGAN),
+            16,
+            False,
+        ),  # it still gives signs of life
+        (replace(BOOTING, quiet_since=None), Host("inspecting", BEGAN), 16, False),
+        (BOOTING, Host("inspecting", BEGAN, "inspection error: x", BEGAN), 16, False),  # metal3 boots it again
+        (BOOTING, Host("provisioned", BEGAN), 16, False),
+    ],
+)
+def test_a_boot_that_stops_halfway_while_it_is_inspected(
+    node: Node, host: Host, minutes: float, has_stopped: bool
+) -> None:
+    progress = Progress(stage=Stage.CONTROL_PLANE, since=BEGAN, changed=BEGAN + 99 * MINUTE, hosts={node.name: host})
+    assert ((node.name, "node.boot-stopped") in kinds(progress, minutes, node)) == has_stopped
+
+
+def test_signs_of_life_are_remembered_from_look_to_look() -> None:
+    signs = stalls.Signs()
+    assert signs.noted(BOOTING, 10.0).quiet_since == 10.0
+    assert signs.noted(BOOTING, 20.0).quiet_since == 10.0
+    assert signs.noted(replace(BOOTING, packets=10), 30.0).quiet_since == 30.0
+    assert signs.noted(replace(BOOTING, on_since=None), 40.0).quiet_since == BOOTING.quiet_since
+    assert signs.noted(BOOTING, 50.0).quiet_since == 50.0
+
+
 @pytest.mark.parametrize(
     ("node", "is_evidence"),
     [

@@ -15,6 +15,7 @@ import pytest
 from support.waiting import PATIENCE, wait_until
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
@@ -42,6 +43,7 @@ class Bench:
 
     paths: paths.Paths
     patience: float = 1.0
+    healer: heal.Healer = field(default_factory=heal.Healer)
     now: float = field(default_factory=time.time)
     """What the log counts from, however long the test takes."""
     result: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Bench:
 
     def start(self) -> None:
         installation = Installation(self.paths, nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
-        self.watch = watch.Watch(installation, self.patience)
+        self.watch = watch.Watch(installation, self.patience, self.healer)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
@@ -368,6 +370,31 @@ def test_a_node_that_hangs_is_reset_once_in_a_run(bench: Bench, monkeypatch: pyt
     assert json.loads((bench.paths.directory / power_cycle.FILE).read_text()) == {
         str(bench.noted["started"]): ["control-plane-1"]
     }
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_node_that_holds_the_address_of_the_api_too_early_is_healed_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, works: bool
+) -> None:
+    node = Node("control-plane-1", "demo-control-plane-1", "running", macs=["52:54:00:00:00:21"], address="192.0.2.21")
+    monkeypatch.setattr(watch, "nodes_of", lambda _installation: [node])
+    monkeypatch.setattr(diagnosis_evidence, "silent_holders", lambda _vips: {"192.0.2.2": node.macs[0]})
+    monkeypatch.setattr(diagnosis_evidence, "gather", lambda _installation: Evidence())
+    calls = tmp_path / "calls"
+    fails = "" if works else "echo 'Permission denied (publickey).' >&2; exit 255"
+    (tmp_path / "ssh").write_text(f'#!/bin/sh\necho "$@" >>{calls}\n{fails}\n')
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    bench.patience = 0.0001
+    bench.healer = heal.Healer(enabled=True, key="/root/key")
+    bench.log("Waiting up to 1h0m0s for bootstrapping to complete...")
+    bench.start()
+    bench.wait_for("API", "192.0.2.2 is held by control-plane-1 before bootstrapping is over")
+    bench.wait_for("control-plane-1", "its keepalived was stopped" if works else "Permission denied (publickey)")
+    result = bench.end(8)
+    assert result["healed"] == (["control-plane-1"] if works else [])
+    [call] = calls.read_text().splitlines()
+    assert "-i /root/key core@192.0.2.21 sudo crictl" in call
 
 
 @pytest.mark.parametrize("text", ["", "rubbish", "[]", '{"other run": ["a"]}'])

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
-HOST, API, BOOTSTRAP, NAMES, CLUSTER = "host", "API", "bootstrap", "names", "operators"
+HOST, BOOTSTRAP, NAMES, CLUSTER = "host", "bootstrap", "names", "operators"
+API = diagnosis_of_nodes.API
 NEEDS_BOOTSTRAP = (Stage.API, Stage.BOOTSTRAP, Stage.CONTROL_PLANE, Stage.ETCD)
 NEEDS_API = (Stage.API, Stage.BOOTSTRAP, Stage.ETCD, Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
 MUCH_LOAD = 3.0
@@ -181,6 +182,10 @@ def _without_api(case: Case, vip: str, error: str) -> Finding:
     off = diagnosis_of_nodes.switched_off(case.progress, case.evidence.nodes)
     if off:
         return found("api.nodes-off", API, vip=vip, error=error, **diagnosis_of_nodes.names_of(off))
+    host, nodes = case.evidence.host, case.evidence.nodes
+    early = diagnosis_of_nodes.early_holders(case.progress, nodes, host.api_macs)
+    if vip in early:
+        return diagnosis_of_nodes.held_early(vip, early[vip])
     if case.progress.stage not in NEEDS_BOOTSTRAP:
         return found("api.held-by-nodes", API, vip=vip, error=error)
     if _is_refused(case, vip):

@@ -77,6 +77,13 @@ def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
     )
 
 
+def silent_holders(api_vips: Sequence[str]) -> dict[str, str]:
+    """By virtual address at which there is no API, the MAC address of the host's neighbour that holds it."""
+    silent = [vip for vip in api_vips if error_at(vip, API_PORT)]
+    macs = {neighbour.address: neighbour.mac for neighbour in read_neighbours()} if silent else {}
+    return {vip: macs[vip] for vip in silent if vip in macs}
+
+
 def error_at(address: str, port: int) -> OSError | None:
     try:
         socket.create_connection((address, port), CONNECT_SECONDS).close()

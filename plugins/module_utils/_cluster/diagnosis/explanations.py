@@ -112,6 +112,10 @@ def _hangs(seconds: float, **_others: Any) -> str:
     return f"is on for {usual.words(seconds)} and has said nothing, neither on its console nor in the network"
 
 
+def _stopped(seconds: float, **_others: Any) -> str:
+    return f"has stopped booting: for {usual.words(seconds)}, nothing on its console or in the network"
+
+
 def _operator(name: str, message: str) -> str:
     return f"{name}: {message}" if message else f"{name} is not available"
 
@@ -121,6 +125,7 @@ EXPLANATIONS: dict[str, Explanation] = {
     "node.slow": Explanation(_is_slow),
     "node.error": Explanation(_has_an_error),
     "node.hangs": Explanation(_hangs),
+    "node.boot-stopped": Explanation(_stopped),
     "host.overloaded": Explanation(
         _overload, "End what else runs there, or give the lab fewer or smaller nodes.", has_figures=True
     ),
@@ -158,6 +163,11 @@ EXPLANATIONS: dict[str, Explanation] = {
         "Take that address away from it, or choose another one in lab_spec.",
     ),
     "api.nodes-off": Explanation(_no_api_of_nodes, _switch_on),
+    "api.held-early": Explanation(
+        "{vip} is held by {node} before bootstrapping is over, and the API is not there: its keepalived does not see "
+        "that of the bootstrap VM.",
+        "Have it give the address back: `{command}`. ipi_install_heal=true does so.",
+    ),
     "api.held-by-nodes": Explanation(f"{NO_API} Control plane nodes hold the address by now:", "see their consoles."),
     "api.nothing-comes-back": Explanation(
         f"{NO_API} The address is held, but nothing comes back:",

@@ -53,10 +53,13 @@ class Node:
     """When its console last grew."""
     packets: int | None = None
     """Sent since it was switched on; None: it has no card to send by."""
+    quiet_since: float | None = None
+    """Since when it has sent no packet and its console has not grown; None: that was not watched."""
     by_medium: bool = False
     """Whether it is installed from virtual media, and not from the network."""
     medium: str = ""
     macs: Sequence[str] = ()
+    address: str = ""
     console: str = ""
     """The file that holds what it says."""
 
@@ -108,6 +111,7 @@ def _node(connection: Any, node: Mapping[str, Any]) -> Node:
         by_medium=str((node.get("bmc") or {}).get("protocol", "")).endswith("-virtualmedia"),
         medium=domain_xml.medium_of(root),
         macs=domain_xml.macs_of(root),
+        address=next(iter(node.get("ips") or ()), ""),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import client
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.case import Case
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.causes import of_console, of_metal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 WITH_AGENT = ("inspecting", "preparing", "provisioning")
 """States in which Ironic has started the node from its medium."""
 MADE = ("provisioned", "externally provisioned")
-BMCS = "BMC"
+BEFORE_ITS_OWN_API = (Stage.API, Stage.BOOTSTRAP, Stage.CONTROL_PLANE, Stage.ETCD)
+BMCS, API = "BMC", "API"
 FAILURES = {client.LOGIN_REFUSED: "bmc.password", client.TIMEOUT: "bmc.timeout"}
 
 
@@ -35,6 +37,21 @@ def switched_off(progress: Progress, nodes: Iterable[Node]) -> list[Node]:
     if not off or not (progress.bootstrap_complete or progress.bootstrap_destroyed):
         return []
     return off
+
+
+def early_holders(progress: Progress, nodes: Iterable[Node], holders: Mapping[str, str]) -> dict[str, Node]:
+    """By virtual address of the API, the control plane node that has taken it before it could serve the API there.
+
+    Its keepalived does not see that of the bootstrap VM. `holders`: MAC addresses by virtual address.
+    """
+    if progress.stage not in BEFORE_ITS_OWN_API or progress.bootstrap_complete or progress.bootstrap_destroyed:
+        return {}
+    by_mac = {mac: node for node in nodes if node.name in progress.control_plane for mac in node.macs}
+    return {vip: by_mac[mac] for vip, mac in holders.items() if mac in by_mac}
+
+
+def held_early(vip: str, node: Node) -> Finding:
+    return found("api.held-early", API, vip=vip, node=node.name, command=heal.shown(node.address or node.name))
 
 
 def names_of(nodes: Iterable[Node]) -> dict[str, list[str]]:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switching a node that hangs at power-on off and on again, once a run: a known trouble of overloaded hosts."""
+"""Switching a node whose boot hangs off and on again, once a run: a known trouble of overloaded hosts."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def cycle(connection: Any, vm_name: str, name: str, cycled: Cycled) -> str:
     try:
         connection.lookupByName(vm_name).reset(0)
     except libvirt.libvirtError as error:
-        raise OperatorError(f"hangs, and libvirt does not reset it: {error}") from error
-    return "hung at power-on, and was reset. It will not be again in this run"
+        raise OperatorError(f"does not boot, and libvirt does not reset it: {error}") from error
+    return "did not boot, and was reset. It will not be again in this run"

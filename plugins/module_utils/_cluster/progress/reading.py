@@ -71,6 +71,7 @@ class Reading:
             "diagnosis": [],
             "findings": [],
             "power_cycled": [],
+            "healed": [],
             "console_url": progress.console_url,
             "api_url": progress.api_url,
             "kubeconfig": str(paths.kubeconfig) if is_there else "",

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import of_nodes as diagnosis_of_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.heal import Healer
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import nodes_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import power_cycle
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.run import Run
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
-STANDS_STILL, SLOW, ERROR, HANGS = "installer.stands-still", "node.slow", "node.error", "node.hangs"
+STANDS_STILL, SLOW, ERROR = "installer.stands-still", "node.slow", "node.error"
+HANGS, STOPPED = "node.hangs", "node.boot-stopped"
+TO_BE_RESET = (HANGS, STOPPED)
 
 
 def findings(progress: Progress, nodes: Iterable[Node], now: float, patience: float = 1.0) -> list[Finding]:
@@ -43,6 +46,7 @@ def findings(progress: Progress, nodes: Iterable[Node], now: float, patience: fl
         *_stage(progress, now, patience),
         *_hosts(progress, now, patience),
         *(each for node in nodes for each in _silent(node, now, patience)),
+        *(each for node in nodes for each in _stopped(node, progress.hosts.get(node.name), now, patience)),
     ]
 
 
@@ -80,6 +84,31 @@ def _silent(node: Node, now: float, patience: float) -> Iterator[Finding]:
         yield found(HANGS, node.name, seconds=now - since, since=since)
 
 
+def _stopped(node: Node, host: Host | None, now: float, patience: float) -> Iterator[Finding]:
+    """An overloaded host lets a boot time out halfway. The agent, which sends something all the time, never comes."""
+    if host is None or host.state != "inspecting" or host.trouble or node.quiet_since is None or node.is_silent:
+        return
+    is_late = now - host.since > usual.HOSTS[host.state] * patience
+    if is_late and now - node.quiet_since > usual.SILENCE * patience:
+        yield found(STOPPED, node.name, seconds=now - node.quiet_since, since=host.since)
+
+
+class Signs:
+    """Of nodes that are on, since when they have given none."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[tuple[float | None, ...], float]] = {}
+
+    def noted(self, node: Node, now: float) -> Node:
+        if node.on_since is None:
+            self._last.pop(node.name, None)
+            return node
+        signs = (node.on_since, node.spoke_at, node.packets)
+        if node.name not in self._last or self._last[node.name][0] != signs:
+            self._last[node.name] = (signs, now)
+        return replace(node, quiet_since=self._last[node.name][1])
+
+
 PAUSE = 1.0
 LOOK_AT_NODES = 15.0
 MOST_HASTE = 0.1
@@ -93,6 +122,7 @@ class Watch:
     installation: Installation
     patience: float = 1.0
     """By which all limits are multiplied."""
+    healer: Healer = field(default_factory=Healer)
 
     def __post_init__(self) -> None:
         self._reading = Reading(self.installation)
@@ -100,7 +130,10 @@ class Watch:
         self.findings: list[Finding] = []
         self._asked: dict[tuple[str, str, float], float] = {}
         self._looked_at_nodes = 0.0
-        self._nodes: list[Any] = []
+        self._nodes: list[Node] = []
+        self._signs = Signs()
+        self._held: dict[tuple[str, str], float] = {}
+        self.healed: list[str] = []
         self.cycled: list[str] = []
         self._diagnosed_at = 0.0
 
@@ -133,13 +166,14 @@ class Watch:
         now = time.time()
         if now - self._looked_at_nodes > LOOK_AT_NODES * self._haste:
             self._look_at_nodes(now)
+            self._look_at_holders(now, seen)
         found = findings(self.progress, self._nodes, now, self.patience)
         new = [each for each in found if self._is_to_be_asked((each.subject, each.code, each.facts["since"]), now)]
         ended = self._end_errors({each.subject for each in new if each.code == ERROR})
         found, new = ([each for each in every if each.subject not in ended] for every in (found, new))
         for finding in new:
             self._teller.tell_trouble(finding.subject, finding.text)
-            if finding.code == HANGS:
+            if finding.code in TO_BE_RESET:
                 self._power_cycle(finding.subject, seen)
         if new:
             self._diagnose({finding.subject for finding in found}, late=True)
@@ -153,10 +187,42 @@ class Watch:
         return over
 
     def _look_at_nodes(self, now: float) -> None:
-        self._looked_at_nodes, self._nodes = now, nodes_of(self.installation)
+        self._looked_at_nodes = now
+        self._nodes = [self._signs.noted(node, now) for node in nodes_of(self.installation)]
         if self._nodes:
             off = diagnosis_of_nodes.switched_off(self.progress, self._nodes)
             self._teller.tell_off(diagnosis_of_nodes.of_switched_off(off) if off else None)
+
+    def _look_at_holders(self, now: float, seen: Run) -> None:
+        """Who has the addresses of the API. A node that only just takes one may yet give it back by itself."""
+        if self.progress.stage not in diagnosis_of_nodes.BEFORE_ITS_OWN_API or not self._nodes:
+            return
+        holders = diagnosis_evidence.silent_holders(self.installation.api_vips)
+        early = diagnosis_of_nodes.early_holders(self.progress, self._nodes, holders)
+        self._held = {(vip, node.name): self._held.get((vip, node.name), now) for vip, node in early.items()}
+        for vip, node in early.items():
+            if now - self._held[vip, node.name] > usual.TROUBLE * self.patience:
+                finding = diagnosis_of_nodes.held_early(vip, node)
+                self._teller.tell_trouble(finding.subject, str(finding).partition(": ")[2])
+                if self.healer.enabled:
+                    self._heal(node, seen)
+
+    def _heal(self, node: Node, seen: Run) -> None:
+        record = self._record_of(seen)
+        name = f"{node.name} keepalived"
+        if name in record.names():
+            return
+        record.note(name)
+        try:
+            done = self.healer.give_back(node.address or node.name)
+        except OperatorError as error:
+            done = str(error)
+        else:
+            self.healed.append(node.name)
+        self._teller.tell_trouble(node.name, done)
+
+    def _record_of(self, seen: Run) -> power_cycle.Cycled:
+        return power_cycle.Cycled(self.installation.paths.directory / power_cycle.FILE, str(seen.started))
 
     def _forget_what_was_overcome(self) -> None:
         if self.findings and self.progress.changed > self._diagnosed_at:
@@ -175,7 +241,7 @@ class Watch:
         self._teller.tell_findings(self.findings)
 
     def _power_cycle(self, name: str, seen: Run) -> None:
-        record = power_cycle.Cycled(self.installation.paths.directory / power_cycle.FILE, str(seen.started))
+        record = self._record_of(seen)
         vm_name = next(node["vm_name"] for node in self.installation.nodes if node["name"] == name)
         try:
             with connect(self.installation.libvirt_uri) as connection:
@@ -205,6 +271,7 @@ class Watch:
             "diagnosis": list(map(str, self.findings)),
             "findings": [finding.to_dict() for finding in self.findings],
             "power_cycled": self.cycled,
+            "healed": self.healed,
         }
 
     def _suspects(self) -> set[str]:
