@@ -502,6 +502,8 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("resolver", resolving(hostname="new", hostname_by_nss=True), REHEARSAL, "ok", "new and localhost"),
     ("resolver", resolving(hostname="new"), REHEARSAL, "warning", "own name new"),
     ("resolver", resolving(hosts=(("127.0.1.1", "box"),)), REHEARSAL, "warning", "localhost is not"),
+    ("resolver", GOOD_RESOLVER, INSTALL, "warning", "lacks `::1 localhost`"),
+    ("resolver", resolving(hosts=(*GOOD_RESOLVER.hosts, ("::1", "localhost"))), INSTALL, "ok", "9.9.9.9"),
     ("resolver", resolving(nameservers=()), REHEARSAL, "warning", "set one in its network configuration"),
     ("resolver", resolving(nameservers=(), hostname="new"), REHEARSAL, "warning", "Fix /etc/hosts"),
     ("resolver", resolving(dead_nameservers=("127.0.0.53",)), REHEARSAL, "warning", "nothing listens"),

@@ -38,6 +38,7 @@ NOT_ASKED = {
     "host_memory": "notes what other tasks are about to change; host_forwarding, which is asked, reads the same file",
     "install_bundle": "only looks",
     "installer_bridges": "judges what its own stage has made",
+    "registry_logins": "asks registries, which takes a while and needs a network",
     "libvirt_service": "refuses nothing",
     "rehearsal_page": "shows what its own stage has found",
     "router_advertisements": "refuses nothing",
@@ -106,7 +107,7 @@ def test_every_module_that_may_refuse_is_asked(role: str) -> None:
 @pytest.mark.parametrize("role", ["host_prep", "lab_network", "node_vms", "bmc_emulation"])
 def test_a_stage_changes_nothing_that_preflight_has_not_asked(role: str) -> None:
     # What preflight.yml finds unchanged is not looked at again in the same run.
-    look = {"host_info", "host_doctor", "cluster_info", "installer_bridges", "labs_info", "refusals"}
+    look = {"host_info", "host_doctor", "cluster_info", "installer_bridges", "registry_logins", "labs_info", "refusals"}
     announced = {"host_memory", "brought_packages"}  # with what `changes` of refusals.yml tells
     tasks = [path for path in (ROOT / "roles" / role / "tasks").rglob("*.yml") if "teardown" not in str(path)]
     used = {module for path in tasks for module in modules_in(path)} - look - announced

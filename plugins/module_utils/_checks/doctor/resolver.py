@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import t
 
 NAMESERVERS_READ = 3  # glibc's limit
 LABS_SERVER = "127.78.77.53"  # put there by split_dns, while a lab's network runs
+IPV6_LOCALHOST = ("::1", "localhost")  # by which parts of the installation reach each other
 NO_NAMESERVER = "/etc/resolv.conf names no name server"
 
 
@@ -96,6 +97,7 @@ def _errors(found: Resolver, needs: Needs) -> list[str]:
     shadows = sorted(name for name in known if needs.domain and f".{name}".endswith(f".{needs.domain}"))
     possible = [
         ("localhost is not in /etc/hosts", "localhost" not in known),
+        ("/etc/hosts lacks `::1 localhost`", needs.install and IPV6_LOCALHOST not in found.hosts),
         (
             f"the host's own name {found.hostname} is not in /etc/hosts",
             found.hostname not in known and not found.hostname_by_nss,
