@@ -66,6 +66,7 @@ class Server:
             log_config=None,
             log_level="error",
             access_log=False,
+            proxy_headers=False,  # or a client on this host could say in a header that it is another one
             timeout_keep_alive=IDLE_SECONDS,
         )
         settings.load()

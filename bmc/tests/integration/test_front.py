@@ -192,6 +192,27 @@ def test_who_guesses_is_slowed_down_and_keeps_nobody_out(service: Service, guest
         assert service.client(OWN.login, source).get("Systems").status == 200
 
 
+@pytest.mark.parametrize("value", ["192.0.2.9", "2001:db8::9", "no address", "192.0.2.9\t,, 192.0.2.8", ""])
+def test_no_header_tells_who_a_client_is(service: Service, guest: Client, value: str) -> None:
+    """Also on this host itself, which reverse proxies are trusted to be elsewhere."""
+    names = (
+        "Forwarded",
+        "X_Forwarded_For",
+        "X_Forwarded_Host",
+        "X_Forwarded_Proto",
+        "X_Real_IP",
+        "X_HTTP_Method_Override",
+    )
+    local = service.client(None, "127.0.0.1")
+    for client in (local, guest):
+        assert client.get("Systems?whence", **dict.fromkeys(names, value)).status == 401
+    created = local.post(SESSIONS, {"UserName": OWN.name, "Password": OWN.login[1]}, **dict.fromkeys(names, value))
+    assert created.status == 201
+    assert created.headers["Location"].startswith("/redfish/v1/")
+    assert "192.0.2." not in service.log.read_text()
+    assert "2001:db8" not in service.log.read_text()
+
+
 def test_fault_04_a_session_lives_until_it_is_deleted(service: Service, owner: Client, guest: Client) -> None:
     created = guest.post(SESSIONS, {"UserName": OWN.name, "Password": OWN.login[1]})
     assert created.status == 201
