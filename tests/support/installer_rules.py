@@ -156,6 +156,7 @@ def refused(config: dict[str, Any], release: Release) -> list[str]:
     """What `create manifests` says already, all of it on one line, with exit code 3."""
     return [
         *_general(config),
+        *_capabilities(config, release),
         *_networks(config),
         *_replicas(config, release),
         *_fencing(config, release),
@@ -213,6 +214,41 @@ def _general(config: dict[str, Any]) -> Iterator[str]:
         yield "platform: Invalid value: must specify one of the platforms (baremetal)"
     if "imageContentSources" in config and "imageDigestSources" in config:
         yield "imageContentSources: Invalid value: cannot be set with imageDigestSources at the same time"
+
+
+CAPABILITY_SETS = {
+    (4, 11): ("baremetal", "marketplace", "openshift-samples"),
+    (4, 12): ("Console", "Insights", "Storage", "CSISnapshot"),
+    (4, 13): ("NodeTuning",),
+    (4, 14): ("MachineAPI", "Build", "DeploymentConfig", "ImageRegistry"),
+    (4, 15): ("OperatorLifecycleManager", "CloudCredential"),
+    (4, 16): ("Ingress", "CloudControllerManager"),
+    (4, 17): (),
+    (4, 18): ("OperatorLifecycleManagerV1",),
+}
+"""What each set has that the one before has not."""
+
+
+def _capabilities(config: dict[str, Any], release: Release) -> Iterator[str]:
+    if "capabilities" not in config or release < (4, 11):
+        return
+    own = _map(config, "capabilities")
+    there = {since: names for since, names in CAPABILITY_SETS.items() if since <= release}
+    limits = {"None": OLDEST, "vCurrent": release, **{f"v{major}.{minor}": (major, minor) for major, minor in there}}
+    baseline, additional = str(own.get("baselineCapabilitySet", "")), _list(own, "additionalEnabledCapabilities")
+    if baseline not in limits:
+        yield f'capabilities.baselineCapabilitySet: Unsupported value: "{baseline}"'
+        return
+    for number, name in enumerate(additional):
+        if not any(name in names for names in there.values()):
+            yield f'capabilities.additionalEnabledCapabilities[{number}]: Unsupported value: "{name}"'
+    enabled = {*additional, *(name for since, names in there.items() if since <= limits[baseline] for name in names)}
+    if "baremetal" not in enabled:
+        yield f"additionalEnabledCapabilities: Invalid value: {additional}: platform baremetal requires baremetal"
+    if release >= (4, 15) and "marketplace" in enabled and "OperatorLifecycleManager" not in enabled:
+        yield f"additionalEnabledCapabilities: Invalid value: {additional}: marketplace requires a lifecycle manager"
+    if release >= (4, 16) and "Ingress" not in enabled:
+        yield "capabilities: Invalid value: the Ingress capability is required"
 
 
 def _networks(config: dict[str, Any]) -> Iterator[str]:

@@ -63,10 +63,14 @@ LABS = {
           image_mirrors:
             - {source: quay.io/openshift-release-dev/ocp-release, mirrors: ['mirror.example.test:5000/ocp']}
           fips: false
-          capabilities: {baseline: None, additional: [baremetal, MachineAPI, Ingress, Console]}
+          capabilities: {baseline: vCurrent, additional: [baremetal]}
           cpu_partitioning: true
           config: {platform: {baremetal: {libvirtURI: 'qemu+tcp://192.168.126.1/system'}}, publish: External}
     """,
+    "few-capabilities": """
+        install: {capabilities: {baseline: None, additional: [baremetal, MachineAPI, Ingress, Console]}}
+    """,
+    "old-capabilities": "install: {capabilities: {baseline: v4.14}}",
 }
 
 

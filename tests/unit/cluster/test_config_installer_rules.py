@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from support import installer_rules
-from unit.cluster.config_samples import complete, config_of
+from unit.cluster.config_samples import RELEASES, complete, config_of, version_of
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import releases
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import releases, rules
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
 
 STATIC = "bootstrapExternalStatic"
@@ -87,6 +87,32 @@ def test_stumbled_over_without_a_word(change: dict[str, Any]) -> None:
     config = merged(complete(config_of("", "4.21.3")), platform(**change))
     assert installer_rules.refused(config, (4, 21)) + installer_rules.refused_at_start(config, (4, 21)) == []
     assert installer_rules.traps(config)
+
+
+BASELINES = ["None", "vCurrent", "all", *(f"v4.{minor}" for minor in range(10, 21))]
+ADDITIONAL = [
+    [],
+    ["MachineAPI"],
+    ["MachineAPI", "Ingress"],
+    ["MachineAPI", "Ingress", "OperatorLifecycleManager"],
+    ["baremetal", "MachineAPI", "Ingress", "Console"],
+    ["baremetal", "MachineAPI", "Ingress", "marketplace"],
+    ["OperatorLifecycleManagerV1"],
+    ["Speed"],
+]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_both_sides_agree_about_capabilities(release: tuple[int, int]) -> None:
+    """But for MachineAPI, which the installer can do without and the nodes of a lab cannot."""
+    for baseline in BASELINES:
+        for additional in ADDITIONAL:
+            own = {"baselineCapabilitySet": baseline, "additionalEnabledCapabilities": additional}
+            config = merged(complete(config_of("", version_of(release))), {"capabilities": own})
+            found = rules.problems(config, release)
+            ours = [finding for finding in found if not finding.message.startswith("must include MachineAPI, which")]
+            theirs = installer_rules.problems(config, release)
+            assert bool(ours) == bool(theirs), (baseline, additional, ours, theirs)
 
 
 TABLES = {

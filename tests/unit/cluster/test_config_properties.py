@@ -36,7 +36,13 @@ WISHES = st.fixed_dictionaries(
         "proxy": st.sampled_from([{"http": "http://proxy.example.test:3128"}, {"https": "https://[fd00::1]:3128"}]),
         "image_mirrors": st.sampled_from([[], MIRRORS]),
         "fips": st.booleans(),
-        "capabilities": st.sampled_from([{"baseline": "vCurrent"}, {"baseline": "v4.11", "additional": ["Console"]}]),
+        "capabilities": st.sampled_from(
+            [
+                {"baseline": "vCurrent"},
+                {"baseline": "v4.11", "additional": ["MachineAPI", "Ingress", "OperatorLifecycleManager"]},
+                {"baseline": "None", "additional": ["baremetal", "MachineAPI", "Ingress", "Console"]},
+            ]
+        ),
         "cpu_partitioning": st.booleans(),
         "config": st.sampled_from(
             [{}, {"publish": "External"}, {"platform": {"baremetal": {"libvirtURI": "qemu:///x"}}}]

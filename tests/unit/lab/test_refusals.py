@@ -585,6 +585,7 @@ NODES = [
         ["hypervisors[0]: schema.value"],
     ),
     ("hypervisors twice", "hypervisors: [a, a]", ["hypervisors: hypervisors.twice"]),
+    ("two hypervisors", "hypervisors: [a, b]", ["hypervisors: hypervisors.several"]),
     ("no hypervisors", "hypervisors: []", ["hypervisors: schema.items"]),
     (
         "a MAC in a network that is not there",
@@ -903,6 +904,28 @@ INSTALLATION = [
         ["install.capabilities.additional: install.capabilities-required"],
     ),
     (
+        "a set of capabilities without Ingress and a manager for marketplace",
+        "install: {version: 4.16.3, capabilities: {baseline: v4.14}}",
+        [
+            "install.capabilities.additional: install.capabilities-required",
+            "install.capabilities.additional: install.capabilities-marketplace",
+        ],
+    ),
+    (
+        "a set of capabilities that no release has",
+        "install: {version: 5.2.3, capabilities: {baseline: v4.19}}",
+        ["install.capabilities.baseline: install.baseline"],
+    ),
+    (
+        "capabilities that the release does not have",
+        "install: {version: 4.15.3, capabilities: {additional: [console, Ingress, Speed]}}",
+        [
+            "install.capabilities.additional[0]: install.capability",
+            "install.capabilities.additional[1]: install.capability",
+            "install.capabilities.additional[2]: install.capability",
+        ],
+    ),
+    (
         "fencing without TLS",
         "install: {}\nnodes: {control_plane: {count: 2, fencing: true}}\nbmc: {tls: false}",
         ["bmc.tls: install.fencing-needs-tls"],
@@ -1093,7 +1116,8 @@ HINTS = [
     ),
 ]
 
-OTHER_HYPERVISORS = spec_of("hypervisors: [one, two]"), ["one", "three"]
+OTHER_HYPERVISORS = spec_of("hypervisors: [two]"), ["one"]
+SEVERAL_HYPERVISORS = spec_of(""), ["one", "two"]
 
 TABLES = {
     "root device hints": HINTS,
@@ -1138,11 +1162,16 @@ def test_refuses_other_hypervisors_than_the_inventorys() -> None:
     assert keys_and_codes(found) == ["hypervisors: hypervisors.not-of-inventory"]
 
 
+def test_refuses_an_inventory_of_several_hypervisors() -> None:
+    assert keys_and_codes(findings_of(*SEVERAL_HYPERVISORS)) == ["hypervisors: hypervisors.several"]
+
+
 def test_messages() -> None:
     cases = {
         f"{theme}: {what}": (spec_of(text), list[str]()) for theme, table in TABLES.items() for what, text, _ in table
     }
     cases["nodes: hypervisors other than the inventory's"] = OTHER_HYPERVISORS
+    cases["nodes: several hypervisors in the inventory"] = SEVERAL_HYPERVISORS
     golden.compare(golden.wording(HEAD, {name: findings_of(*given) for name, given in cases.items()}), MESSAGES)
 
 

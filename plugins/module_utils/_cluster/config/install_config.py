@@ -14,14 +14,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.networ
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import installed, platform
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
     FENCING_WITHOUT_PREVIEW,
-    Release,
     knows,
     release_of,
-    text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules import problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release, release_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 PRIVATE = "PRIVATE KEY-----"
@@ -63,7 +62,8 @@ class InstallConfigError(OperatorError):
 
     def __init__(self, release: Release, found: list[Finding]) -> None:
         count = len(found)
-        heading = f"install-config.yaml has {count} error{'s' if count > 1 else ''} for release {text(release)}:"
+        errors = f"{count} error{'s' if count > 1 else ''}"
+        heading = f"install-config.yaml has {errors} for release {release_text(release)}:"
         super().__init__("\n".join([heading, *(f"- {finding}" for finding in found)]))
 
 

@@ -13,11 +13,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     ARBITER_AND_FENCING,
     FENCING_WITHOUT_PREVIEW,
     PLATFORM,
-    Release,
-    text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release, release_text
 
 FEWEST, PAIR = 3, 2
 WITH_PREVIEWS = ("TechPreviewNoUpgrade", "CustomNoUpgrade")
@@ -64,7 +63,7 @@ def _counts(config: dict[str, Any], release: Release) -> Iterator[Finding]:
 def _fences(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     credentials = entries(config, FENCES)
     if credentials and release < FENCING_WITHOUT_PREVIEW and config.get("featureSet") not in WITH_PREVIEWS:
-        right = f"{' or '.join(WITH_PREVIEWS)} with fencing, a technology preview in release {text(release)}"
+        right = f"{' or '.join(WITH_PREVIEWS)} with fencing, a technology preview in release {release_text(release)}"
         yield invalid("featureSet", must_be(right, config.get("featureSet")))
     if credentials and len(credentials) != PAIR:
         yield invalid(FENCES, f"must have {PAIR} items, one for each control plane node {got(len(credentials))}")

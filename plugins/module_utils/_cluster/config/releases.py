@@ -9,11 +9,7 @@ import re
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
-
-Release = tuple[int, int]
-"""Major and minor: 5.0 follows 4.22."""
-
-OLDEST = (4, 9)
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import OLDEST, Release, release_text
 
 TOP = ""
 NETWORKING = "networking"
@@ -92,12 +88,8 @@ def release_of(version: str) -> Release:
     match = re.search(r"([0-9]+)\.([0-9]+)", version)
     release = (int(match[1]), int(match[2])) if match else None
     if release is None or release < OLDEST:
-        raise OperatorError(f"version {must_be(f'{text(OLDEST)} or later, such as stable-4.20', version)}.")
+        raise OperatorError(f"version {must_be(f'{release_text(OLDEST)} or later, such as stable-4.20', version)}.")
     return release
-
-
-def text(release: Release) -> str:
-    return f"{release[0]}.{release[1]}"
 
 
 def knows(release: Release, key: str, section: str = TOP) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import capabilities as config_capabilities
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import hosts as config_hosts
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import networks as config_networks
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import pools as config_pools
@@ -28,14 +29,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releas
     PLATFORM,
     POOL,
     TOP,
-    Release,
-    text,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_CLUSTER_NAME
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, nearest, show_key
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import LABEL_PATTERN
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release, release_text
 
 MAPPINGS = ("metadata", "networking", "controlPlane", "platform", PLATFORM)
 LISTS = ("compute", f"{PLATFORM}.hosts")
@@ -49,6 +49,7 @@ def problems(config: dict[str, Any], release: Release) -> list[Finding]:
     return [
         *_keys(config, release),
         *_identity(config),
+        *config_capabilities.problems(config, release),
         *config_networks.problems(config),
         *config_pools.problems(config, release),
         *config_vips.problems(config, release),
@@ -89,15 +90,12 @@ def _unknown(given: Mapping[str, Any], section: str, path: str, release: Release
         if name in known:
             continue
         where, since = inside(path, show_key(name)), KEYS[section].get(name)
+        here = release_text(release)
         if since:
-            yield invalid(
-                where, f"not available in release {text(release)}; the first release with it is {text(since)}"
-            )
+            yield invalid(where, f"not available in release {here}; the first release with it is {release_text(since)}")
             continue
         close = nearest(str(name), known)
-        yield invalid(
-            where, f"unknown key in release {text(release)}; {f'did you mean {close}?' if close else 'remove it'}"
-        )
+        yield invalid(where, f"unknown key in release {here}; {f'did you mean {close}?' if close else 'remove it'}")
 
 
 def _identity(config: dict[str, Any]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.readin
     network,
     networks,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM, Release, knows
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM, knows
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
@@ -25,6 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
     must_be,
     must_not_overlap,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release
 
 STATIC = "bootstrapExternalStatic"
 IN_MACHINE_NETWORK = "an address in the machine network"

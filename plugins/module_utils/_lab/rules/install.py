@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
@@ -18,18 +18,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.types import REL
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive import declared
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import OLDEST, release_text
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import capabilities as rules_capabilities
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress, Role
 
-OLDEST = (4, 9)
 LEAST_MEMORY = {Role.CONTROL_PLANE: "8GiB"}
 LEAST_MEMORY_OF_OTHERS = "4GiB"
 LEAST_INSTALL_DISK = "20GiB"
 LEAST_VCPUS = 2
-
-FIRST_BASELINE = (4, 11)
-INDISPENSABLE = (("baremetal", (4, 11)), ("MachineAPI", (4, 14)), ("Ingress", (4, 16)))
-"""Capabilities that this installation requires, and the release since which they can be left out."""
 
 
 def releases(lab: ParsedLab) -> Iterator[Finding]:
@@ -38,14 +35,15 @@ def releases(lab: ParsedLab) -> Iterator[Finding]:
     if own is None:
         return
     if own < OLDEST:
-        yield Finding("install.release-too-old", "install.version", must_be(f"{_text(OLDEST)} or later", _text(own)))
+        text = must_be(f"{release_text(OLDEST)} or later", release_text(own))
+        yield Finding("install.release-too-old", "install.version", text)
         return
     if spec.install and spec.install.distribution == "okd" and not spec.install.source:
         yield from _okd_channel(spec.install.version)
     for since, path, what in _features(spec):
         if own < since:
-            needed = f"lab_spec.install.version must be {_text(since)} or later"
-            text = f"{what} not available in release {_text(own)}: {needed}"
+            needed = f"lab_spec.install.version must be {release_text(since)} or later"
+            text = f"{what} not available in release {release_text(own)}: {needed}"
             yield Finding("install.not-in-release", path, text)
 
 
@@ -70,7 +68,7 @@ def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
         if override.network_config:
             yield (4, 10), f"nodes.overrides.{name}.network_config", "network configuration of nodes is"
     if spec.install and spec.install.capabilities:
-        yield FIRST_BASELINE, "install.capabilities", "a choice of capabilities is"
+        yield rules_capabilities.FIRST_SET, "install.capabilities", "a choice of capabilities is"
     if spec.install and spec.install.cpu_partitioning:
         yield (4, 13), "install.cpu_partitioning", "CPU partitioning is"
 
@@ -78,16 +76,10 @@ def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
 def capabilities(lab: ParsedLab) -> Iterator[Finding]:
     spec = lab.spec
     own, release = spec.install.capabilities if spec.install else None, declared.release(spec)
-    if own is None or release is None or release < FIRST_BASELINE:
+    if own is None or release is None or release < rules_capabilities.FIRST_SET:
         return
-    named = re.fullmatch(r"v([0-9]+)\.([0-9]+)", own.baseline)
-    if named and not FIRST_BASELINE <= (int(named[1]), int(named[2])) <= release:
-        right = f"None, vCurrent, or v{_text(FIRST_BASELINE)} to v{_text(release)} for release {_text(release)}"
-        yield Finding("install.baseline", "install.capabilities.baseline", must_be(right, own.baseline))
-    lacking = [name for name, since in INDISPENSABLE if since <= release and name not in own.additional]
-    if own.baseline == "None" and lacking:
-        text = f"must include {', '.join(lacking)}, which the installation requires, or use another baseline than None"
-        yield Finding("install.capabilities-required", "install.capabilities.additional", text)
+    for finding in rules_capabilities.problems(own.baseline, own.additional, release):
+        yield replace(finding, subject=f"install.capabilities.{finding.subject}")
 
 
 def proxy(lab: ParsedLab) -> Iterator[Finding]:
@@ -159,7 +151,3 @@ def _secrets(value: Any, path: str) -> Iterator[Finding]:
     elif isinstance(value, str) and is_secret_text(value):
         text = "must not contain a secret (a key or a password), since lab_spec holds none: use a vaulted variable"
         yield Finding("install.secret", path, text)
-
-
-def _text(release: tuple[int, int]) -> str:
-    return f"{release[0]}.{release[1]}"

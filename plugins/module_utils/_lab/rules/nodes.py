@@ -61,7 +61,12 @@ def hypervisors(lab: ParsedLab) -> Iterator[Finding]:
     for name in dict.fromkeys(spec.hypervisors):
         if spec.hypervisors.count(name) > 1:
             yield Finding("hypervisors.twice", "hypervisors", f"must list each host once {got(name)}")
-    if lab.inventory and set(spec.hypervisors) != set(lab.inventory):
+    hosts = list(dict.fromkeys(lab.inventory or spec.hypervisors))
+    if len(hosts) > 1:
+        advice = "leave one in lab_spec.hypervisors and in the inventory's group hypervisors"
+        text = f"must be one host, as a lab on more than one is not supported yet: {advice} {got(', '.join(hosts))}"
+        yield Finding("hypervisors.several", "hypervisors", text)
+    elif lab.inventory and set(spec.hypervisors) != set(lab.inventory):
         right = f"left out, or the hosts of the inventory's group hypervisors, {', '.join(lab.inventory)}"
         yield Finding("hypervisors.not-of-inventory", "hypervisors", must_be(right, ", ".join(spec.hypervisors)))
     for name, override in spec.nodes.overrides.items():

@@ -78,7 +78,7 @@ class Override:
     mac: str | None = key(types.MAC, "MAC in the machine network.", derived="from the node's name")
     provisioning_mac: str | None = key(types.MAC, "MAC in the provisioning network.", derived="from the node's name")
     uuid: str | None = key(types.UUID, "UUID of the VM.", derived="from the node's name")
-    hypervisor: str | None = key(types.INVENTORY_NAME, "Host of the VM.", derived="the first of `hypervisors`")
+    hypervisor: str | None = key(types.INVENTORY_NAME, "Host of the VM.", derived="that of `hypervisors`")
     vcpus: int | None = key(VCPUS, "Virtual CPUs.", derived="of its group")
     memory: int | None = key(MEMORY, "Memory.", derived="of its group")
     disks: tuple[Disk, ...] | None = key(DISKS, "Disks, all of them.", derived="of its group")
@@ -163,7 +163,7 @@ class LabSpec:
     base_domain: str = key(types.DOMAIN, "The cluster's domain is `<name>.<base_domain>`.", default="lab.example.test")
     hypervisors: tuple[str, ...] = key(
         ListOf(types.INVENTORY_NAME, 1, 100),
-        "Hosts of the nodes, by inventory name. All nodes are on the first, unless overridden.",
+        "Host of the nodes, by inventory name: one, as a lab on more than one hypervisor is not supported yet.",
         derived="the inventory's group `hypervisors`",
         default=["hypervisor"],
     )
