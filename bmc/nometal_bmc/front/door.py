@@ -10,24 +10,26 @@ import http
 import json
 import logging
 from asyncio import sslproto
-from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nometal_bmc.answers import Refused
+from nometal_bmc.front.crowd import Crowd, Visitor
 
 if TYPE_CHECKING:
     import socket
     import ssl
     from typing import Callable
 
-__all__ = ["IDLE_SECONDS", "Connection", "Door"]
+__all__ = ["IDLE_SECONDS", "LOGGED_IN", "Connection", "Door"]
 
 LOG = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 10.0
 HEAD_SECONDS = 10.0
 IDLE_SECONDS = 60
+LOGGED_IN = "logged_in"  # what is to be called then, in the state of an ASGI scope
 WRITE_SECONDS = 20.0
 CLOSE_SECONDS = 5.0
 LINGER_SECONDS = 2.0  # to read on after a refusal, or the client would see a reset instead of it
@@ -37,7 +39,6 @@ MOST_PIPELINED = 8
 TOO_LARGE = Refused(
     431, "GeneralError", f"The request's head is larger than {MOST_HEAD_BYTES} bytes or has too many headers."
 )
-MOST_OF_A_SOURCE, MOST_CONNECTIONS = 256, 768  # a process has 1024 file descriptors, if nobody raises that
 # The buffer that each connection has. Python's own is of 256 KiB, too much for so many.
 sslproto.SSLProtocol.max_size = 16 * 1024  # type: ignore[attr-defined]
 
@@ -145,14 +146,15 @@ class Connection(HttpToolsProtocol):
 
 
 class Door:
-    """Lets connections in, so many of each source address and so many at all."""
+    """Lets connections in; when there are too many, strangers have to make room."""
 
     def __init__(self, make: Callable[[], Connection], tls: ssl.SSLContext | None) -> None:
         self._make = make
         self._tls = tls
-        self._sources: Counter[str] = Counter()
+        self._crowd = Crowd()
         self.connections: set[Connection] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[Visitor, asyncio.Task[None]] = {}
+        self._ends: dict[Visitor, Callable[[], object]] = {}
         self._listening: list[asyncio.Task[None]] = []
 
     def open(self, listeners: list[socket.socket]) -> None:
@@ -171,29 +173,35 @@ class Door:
                 LOG.warning("Cannot accept a connection: %s", error)
                 await asyncio.sleep(0.1)
                 continue
-            self._admit(accepted, address[0])
+            self._admit(accepted, Visitor(address[0]))
 
-    def _admit(self, accepted: socket.socket, source: str) -> None:
-        if self._sources[source] >= MOST_OF_A_SOURCE or len(self._tasks) >= MOST_CONNECTIONS:
-            accepted.close()
-            return
-        self._sources[source] += 1
-        task = asyncio.create_task(self._serve(accepted))
-        self._tasks.add(task)
-        task.add_done_callback(lambda _task: self._leave(task, source))
+    def _admit(self, accepted: socket.socket, visitor: Visitor) -> None:
+        task = self._tasks[visitor] = asyncio.create_task(self._serve(accepted, visitor))
+        self._ends[visitor] = task.cancel
+        task.add_done_callback(lambda _task: self._leave(accepted, visitor))
+        surplus = self._crowd.enter(visitor)
+        if surplus:
+            self._ends[surplus]()
 
-    def _leave(self, task: asyncio.Task[None], source: str) -> None:
-        self._tasks.discard(task)
-        self._sources -= Counter({source: 1})
+    def _leave(self, accepted: socket.socket, visitor: Visitor) -> None:
+        accepted.close()  # which nobody else has done if the task never came to run
+        del self._tasks[visitor], self._ends[visitor]
+        self._crowd.leave(visitor)
 
-    async def _serve(self, accepted: socket.socket) -> None:
+    async def _serve(self, accepted: socket.socket, visitor: Visitor) -> None:
         loop, limit = asyncio.get_running_loop(), HANDSHAKE_SECONDS if self._tls else None
         try:
             _transport, connection = await loop.connect_accepted_socket(
-                self._make, accepted, ssl=self._tls, ssl_handshake_timeout=limit
+                partial(self._made, visitor), accepted, ssl=self._tls, ssl_handshake_timeout=limit
             )
         except OSError:  # no handshake, or none in time
             return
+        self._ends[visitor] = connection.transport.abort
         self.connections.add(connection)
         await connection.gone
         self.connections.discard(connection)
+
+    def _made(self, visitor: Visitor) -> Connection:
+        connection = self._make()
+        connection.app_state = {LOGGED_IN: partial(self._crowd.recognise, visitor)}
+        return connection

@@ -47,6 +47,14 @@ class Guard:
         login = _basic(environ)
         return None if login is None or self.credentials.remembers(*login[1:]) else login
 
+    def knows(self, environ: dict[str, Any]) -> bool:
+        """Whether a request shows a login that is known to be valid already. Costs nothing."""
+        token = environ.get("HTTP_X_AUTH_TOKEN")
+        if token is not None:
+            return self.sessions.account(token) is not None
+        login = _basic(environ)
+        return login is not None and self.credentials.remembers(*login[1:])
+
 
 def protect(app: flask.Flask, current: CurrentConfig) -> None:
     """Let every request in only by its account's leave; adds the SessionService."""

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from nometal_bmc.sources import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,4 @@ class _Latest(Generic[K, V]):
 
 
 def _key(source: str, account: str) -> tuple[str, str]:
-    """Of IPv6 the network, since a guest there has as many addresses as it likes."""
-    if ":" in source:
-        source = str(ipaddress.ip_network((source.partition("%")[0], 64), strict=False))
-    return source, account[:NAME_LENGTH]
+    return source_of(source), account[:NAME_LENGTH]

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nometal_bmc.answers import Refused
+from nometal_bmc.front.door import LOGGED_IN
 from nometal_bmc.front.guard import MOST_BODY_BYTES
 from nometal_bmc.redfish.wishes import NOTED
 
@@ -64,7 +65,7 @@ class Bridge:
         start = time.perf_counter()
         environ = _environ(scope)
         try:
-            answer = await self._answer(environ, await _body(environ, receive))
+            answer = await self._answer(environ, await _body(environ, receive), scope["state"][LOGGED_IN])
         except Refused as refused:
             answer = _answer_to(refused)
         except ConnectionError:
@@ -72,7 +73,7 @@ class Bridge:
         await _send(answer, send)
         _log(environ, answer.status, time.perf_counter() - start)
 
-    async def _answer(self, environ: dict[str, Any], body: bytes) -> Answer:
+    async def _answer(self, environ: dict[str, Any], body: bytes, note_login: Callable[[], None]) -> Answer:
         """Those whose password must still be verified wait for that without occupying a thread that others need."""
         loop, pool = asyncio.get_running_loop(), self._writers
         if environ["REQUEST_METHOD"] in READING:
@@ -82,6 +83,8 @@ class Bridge:
         unproven = self._guard.unproven(environ)
         if unproven:
             await loop.run_in_executor(self._logins, self._guard.credentials.verify, *unproven)
+        if self._guard.knows(environ):
+            note_login()  # now already, for an answer may take minutes
         return await loop.run_in_executor(pool, self._call, environ, body)
 
     def _call(self, environ: dict[str, Any], body: bytes) -> Answer:

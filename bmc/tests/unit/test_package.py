@@ -14,12 +14,13 @@ PACKAGE = PROJECT / "nometal_bmc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 KNOWS = {
     "answers": set(),
+    "sources": set(),
     "config": set(),
     "vms": {"answers", "config"},
     "media": {"answers", "config", "vms"},
     "redfish": {"answers", "config", "vms", "media"},
-    "front": {"answers", "config", "redfish"},
-    "ipmi": {"answers", "config", "vms"},
+    "front": {"answers", "sources", "config", "redfish"},
+    "ipmi": {"answers", "sources", "config", "vms"},
 }
 """All but the program and the application, which join the parts."""
 
