@@ -75,7 +75,8 @@ options:
     version_added: 0.2.0
   ssh_key:
     description:
-      - File on this host with the private key of the cluster's nodes. Otherwise the keys of the user who runs this.
+      - File on this host with the private key of the cluster's machines, by which the bootstrap VM is asked what its
+        services say, if something stands still. Otherwise the keys of the user who runs this are tried.
     type: path
     version_added: 0.2.0
 seealso:
@@ -234,7 +235,6 @@ password_file:
 
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.heal import Healer
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Addressing, Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.one_watch import TakenOver, alone
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
@@ -275,6 +275,7 @@ def installation_from(params: dict[str, Any]) -> Installation:
         bootstrap=addressing_from(params["bootstrap"]),
         bmc_home=params["bmc_home"],
         tools=params["tools"],
+        ssh_key=params["ssh_key"],
         libvirt_uri=params["libvirt_uri"],
     )
 
@@ -285,7 +286,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     installation = installation_from(params)
     if check_mode:
         return {"changed": False, **glance(installation)}
-    return follow(installation, Watch(installation, params["patience"], Healer.of(params)))
+    return follow(installation, Watch(installation, params["patience"], params["heal"]))
 
 
 def follow(installation: Installation, watch: Watch) -> dict[str, Any]:

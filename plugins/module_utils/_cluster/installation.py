@@ -39,4 +39,6 @@ class Installation:
     bmc_home: str = "/var/lib/nometal/bmc"
     bootstrap: Addressing = Addressing()
     tools: str | None = None
+    ssh_key: str | None = None
+    """File with the private key of the cluster's machines."""
     libvirt_uri: str = "qemu:///system"

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap_services, heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import causes as diagnosis_causes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_host
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import (
@@ -130,6 +130,72 @@ def test_where_all_is_well_nothing_is_found(stage: Stage) -> None:
 )
 def test_the_bootstrap_vm(others: dict[str, Any], said: str, code: str, facts: dict[str, Any]) -> None:
     assert code_and_facts(found_of_bootstrap(**others), said) == (code, facts)
+
+
+PULL = "Error: unable to pull quay.example.test/release: unauthorized: access to the resource is not authorized"
+SERVICES = f"""release-image activating 7
+bootkube inactive 0
+crio active 0
+kubelet active 0
+--nometal--
+{{"containers": [{{"metadata": {{"name": "etcd"}}, "state": "CONTAINER_EXITED"}},
+ {{"metadata": {{"name": "etcd"}}, "state": "CONTAINER_RUNNING"}},
+ {{"metadata": {{"name": "machine-config-server"}}, "state": "CONTAINER_EXITED"}}]}}
+--nometal--
+Pulling the release image...
+{PULL}
+--nometal--
+--nometal--
+--nometal--
+"""
+
+
+def test_services_of_the_bootstrap_vm_are_read() -> None:
+    services = bootstrap_services.read(SERVICES)
+    assert [(unit.name, unit.has_failed) for unit in services.units] == [
+        ("release-image", True),
+        *((name, False) for name in ("bootkube", "crio", "kubelet")),
+    ]
+    assert services.units[0].said == ["Pulling the release image...", PULL]
+    assert services.exited == ["machine-config-server"]
+
+
+@pytest.mark.parametrize("text", ["", "rubbish", "--nometal--", "bootkube\n--nometal--\n{}\n--nometal--"])
+def test_what_is_no_answer_of_the_bootstrap_vm_says_nothing(text: str) -> None:
+    assert not any(unit.has_failed for unit in bootstrap_services.read(text).units)
+
+
+def test_the_service_that_failed_first_says_why() -> None:
+    services = bootstrap_services.read(SERVICES)
+    finding, _api = found_of_bootstrap(services=services)
+    assert finding.code == "service.pull-secret"
+    assert finding.facts == {"unit": "release-image", "said": PULL}
+
+
+def test_a_service_that_fails_for_an_unknown_reason() -> None:
+    text = SERVICES.replace(PULL, "Error: 7 of 9 checks have failed.")
+    finding, _api = found_of_bootstrap(services=bootstrap_services.read(text))
+    assert finding.code == "service.failed"
+    assert "release-image.service fails again and again: Error: 7 of 9 checks have failed." in finding.text
+    assert "machine-config-server" in finding.text
+
+
+def test_a_release_image_that_is_tried_for_ever() -> None:
+    services = bootstrap_services.read(SERVICES.replace("activating 7", "activating 0"))
+    assert found_of_bootstrap(services=services)[0].code == "service.pull-secret"
+    done = bootstrap_services.read(SERVICES.replace("activating 7", "active 0"))
+    assert [finding.code for finding in found_of_bootstrap(services=done)] == ["api.not-held"]
+
+
+def test_what_the_console_says_is_not_said_again() -> None:
+    console = f"[ 12.3] release-image.sh: {PULL}"
+    finding, _api = found_of_bootstrap(services=bootstrap_services.read(SERVICES), console=console)
+    assert finding.code == "console.pull-secret"
+
+
+def test_secrets_in_journals_are_masked() -> None:
+    services = bootstrap_services.read(SERVICES.replace(PULL, "GET https://me:hidden@registry.example.test/v2/"))
+    assert "hidden" not in repr(services)
 
 
 def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
@@ -467,6 +533,7 @@ def test_every_code_has_its_explanation() -> None:
     assert len(codes) > 15
     assert codes <= EXPLANATIONS.keys()
     named = {row.code for row in (*diagnosis_causes.METAL, *diagnosis_causes.CONSOLE)}
+    named |= {row.code.replace("console", "service") for row in diagnosis_causes.CONSOLE}
     chosen = {"bmc.password", "bmc.timeout", "bmc.no-answer", "metal.other", "api.not-held", "api.nothing-comes-back"}
     standstills = {stalls.STANDS_STILL, stalls.SLOW, stalls.ERROR, stalls.HANGS, stalls.STOPPED}
     assert EXPLANATIONS.keys() == codes | named | chosen | standstills

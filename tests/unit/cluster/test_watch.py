@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ import pytest
 from support.waiting import PATIENCE, wait_until
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
@@ -43,7 +42,8 @@ class Bench:
 
     paths: paths.Paths
     patience: float = 1.0
-    healer: heal.Healer = field(default_factory=heal.Healer)
+    heals: bool = False
+    ssh_key: str | None = None
     now: float = field(default_factory=time.time)
     """What the log counts from, however long the test takes."""
     result: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Bench:
 
     def start(self) -> None:
         installation = Installation(self.paths, nodes=NODES, libvirt_uri="test:///default", bmc_home="/nowhere")
-        self.watch = watch.Watch(installation, self.patience, self.healer)
+        self.watch = watch.Watch(replace(installation, ssh_key=self.ssh_key), self.patience, self.heals)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
@@ -386,7 +386,7 @@ def test_a_node_that_holds_the_address_of_the_api_too_early_is_healed_once(
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     bench.patience = 0.0001
-    bench.healer = heal.Healer(enabled=True, key="/root/key")
+    bench.heals, bench.ssh_key = True, "/root/key"
     bench.log("Waiting up to 1h0m0s for bootstrapping to complete...")
     bench.start()
     bench.wait_for("API", "192.0.2.2 is held by control-plane-1 before bootstrapping is over")

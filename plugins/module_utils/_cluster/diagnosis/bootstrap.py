@@ -8,10 +8,11 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap_services import Services
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Addressing
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BootstrapAddress
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import consoles, domain_xml, infra
@@ -50,6 +51,7 @@ class Bootstrap:
     has_carrier: bool = True
     """Whether its first card is plugged into a bridge that is up."""
     console: str = ""
+    services: Services = field(default_factory=Services)
     quiet_for: float | None = None
     """Seconds without a word on its console; None: that is not kept, as before 4.22."""
 

@@ -21,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Boot
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap_services import Services
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import Evidence
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
@@ -140,10 +141,25 @@ def _bootstrap_console(case: Case) -> Iterator[Finding]:
     seen = case.evidence.bootstrap
     cause = of_console(seen.console)
     quiet = (seen.quiet_for or 0) > QUIET_SECONDS
+    failed = next(_failed_services(seen.services), None)  # those that need it fail because of it
     if cause:
         yield found(cause.code, BOOTSTRAP, console=seen.console)
+    elif failed:
+        yield failed
     elif seen.state == "running" and quiet and case.progress.stage is Stage.API:
         yield found("bootstrap.silent", BOOTSTRAP, seconds=seen.quiet_for, console=seen.console)
+
+
+def _failed_services(services: Services) -> Iterator[Finding]:
+    """That which pulls the release image does not fail, but tries for ever."""
+    for unit in services.units:
+        causes = [] if unit.is_up else [(cause, line) for line in unit.said if (cause := of_console(line))]
+        if causes:
+            cause, line = causes[-1]
+            yield found(cause.code.replace("console", "service"), BOOTSTRAP, unit=unit.name, said=line)
+        elif unit.has_failed:
+            said = unit.said[-1] if unit.said else "it has said nothing"
+            yield found("service.failed", BOOTSTRAP, unit=unit.name, said=said, exited=[*services.exited])
 
 
 def api(case: Case) -> Iterator[Finding]:

@@ -12,12 +12,13 @@ import socket
 import subprocess
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import info
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap_services
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import asked
@@ -235,8 +236,16 @@ def gather(installation: Installation) -> Evidence:
         metal_hosts=metal_hosts(oc) if oc else (),
         operators=operators(oc) if oc else {},
         rules=packet_filter.read(),
-        **seen,
+        **_asked_by_ssh(seen, installation),
     )
+
+
+def _asked_by_ssh(seen: dict[str, Any], installation: Installation) -> dict[str, Any]:
+    bootstrap = seen.get("bootstrap")
+    if bootstrap is None or bootstrap.state != "running" or not bootstrap.address:
+        return seen
+    services = bootstrap_services.look(bootstrap.address, installation.ssh_key)
+    return {**seen, "bootstrap": replace(bootstrap, services=services)}
 
 
 def _of_libvirt(installation: Installation) -> dict[str, Any]:

@@ -27,6 +27,7 @@ NETWORK = "playbooks/network.yml repairs it."
 NODES = "playbooks/nodes.yml repairs it."
 START_OVER = "With ipi_install_restart=true all is removed and it starts over."
 SAID_BY_CONSOLE = "Its console ends with: {console}"
+SAID_BY_SERVICE = "Its {unit}.service says: {said}"
 NO_API = "{vip} does not answer on port 6443: {error}."
 FILTERED = {"dhcp": "the DHCP server", "api": "the API", "images": "images", "bmcs": "the BMCs"}
 
@@ -80,6 +81,11 @@ def _no_api_of_nodes(vip: str, error: str, **off: Any) -> str:
 def _see_why(address: str, **_others: Any) -> str:
     where = f"`ssh core@{address} journalctl -b -u release-image -u bootkube`" if address else "its journal"
     return f"{where} tells why, a pull secret or a way out most often."
+
+
+def _failed_service(unit: str, said: str, exited: Sequence[str]) -> str:
+    ended = f" Containers that have ended: {', '.join(exited)}." if exited else ""
+    return f"Its {unit}.service fails again and again: {said.rstrip('.')}.{ended}"
 
 
 def _of_bmcs(text: str) -> Any:
@@ -198,6 +204,11 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "node.console": Explanation(SAID_BY_CONSOLE),
     **{row.code: Explanation(row.message, f"{row.advice} {SAID_BY_CONSOLE}") for row in CONSOLE},
+    **{
+        row.code.replace("console", "service"): Explanation(row.message, f"{row.advice} {SAID_BY_SERVICE}")
+        for row in CONSOLE
+    },
+    "service.failed": Explanation(_failed_service, START_OVER),
     "operators.not-ready": Explanation(_operator),
     "operators.hindered": Explanation("{error}"),
 }

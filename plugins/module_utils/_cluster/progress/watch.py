@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose as diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import of_nodes as diagnosis_of_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import found
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.heal import Healer
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import nodes_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome as endings
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import power_cycle
@@ -122,7 +122,8 @@ class Watch:
     installation: Installation
     patience: float = 1.0
     """By which all limits are multiplied."""
-    healer: Healer = field(default_factory=Healer)
+    heals: bool = False
+    """Whether a node that holds an address of the API too early is made to give it back."""
 
     def __post_init__(self) -> None:
         self._reading = Reading(self.installation)
@@ -204,7 +205,7 @@ class Watch:
             if now - self._held[vip, node.name] > usual.TROUBLE * self.patience:
                 finding = diagnosis_of_nodes.held_early(vip, node)
                 self._teller.tell_trouble(finding.subject, str(finding).partition(": ")[2])
-                if self.healer.enabled:
+                if self.heals:
                     self._heal(node, seen)
 
     def _heal(self, node: Node, seen: Run) -> None:
@@ -214,7 +215,7 @@ class Watch:
             return
         record.note(name)
         try:
-            done = self.healer.give_back(node.address or node.name)
+            done = heal.give_back(node.address or node.name, self.installation.ssh_key)
         except OperatorError as error:
             done = str(error)
         else:
