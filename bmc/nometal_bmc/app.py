@@ -19,7 +19,7 @@ from nometal_bmc import answers
 from nometal_bmc.answers import Refused
 from nometal_bmc.front import guard
 from nometal_bmc.media.drives import Media
-from nometal_bmc.redfish import manager_views, media_views, processor_views, service_views, system_views
+from nometal_bmc.redfish import log_views, manager_views, media_views, processor_views, service_views, system_views
 from nometal_bmc.redfish.systems import Nothing, Systems
 from nometal_bmc.vms.domains import Domains
 from nometal_bmc.vms.watch import Watch
@@ -84,6 +84,7 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     for error in (Exception, FishyError, Refused):
         app.register_error_handler(error, _answer)
     guard.protect(app, current)
+    log_views.add_views(app, app.extensions["nometal_bmc"].log)
     watch.start()
     return app
 
