@@ -38,7 +38,7 @@ class Refused(Exception):  # noqa: N818 - reads as a sentence: raise Refused(400
 def body(message_id: str, message: str, prop: str | None = None) -> dict[str, Any]:
     """The error as Redfish has it."""
     code = f"{REGISTRY}.{message_id}"
-    info: dict[str, Any] = {"@odata.type": "#Message.v1_0_8.Message", "MessageId": code, "Message": message}
+    info: dict[str, Any] = {"@odata.type": "#Message.v1_0_5.Message", "MessageId": code, "Message": message}
     if prop:
         info["RelatedProperties"] = [f"#/{prop}"]
     return {"error": {"code": code, "message": message, "@Message.ExtendedInfo": [info]}}

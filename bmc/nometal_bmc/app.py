@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Callable
 import flask
 import libvirt
 from sushy_tools.emulator import main as sushy
-from sushy_tools.emulator.resources.managers import FakeDriver as SystemManagers
 from sushy_tools.error import FishyError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
@@ -19,7 +18,15 @@ from nometal_bmc import answers
 from nometal_bmc.answers import Refused
 from nometal_bmc.front import guard
 from nometal_bmc.media.drives import Media
-from nometal_bmc.redfish import log_views, manager_views, media_views, processor_views, service_views, system_views
+from nometal_bmc.redfish import (
+    list_views,
+    manager_views,
+    media_views,
+    nic_views,
+    processor_views,
+    service_views,
+    system_views,
+)
 from nometal_bmc.redfish.systems import Nothing, Systems
 from nometal_bmc.vms.domains import Domains
 from nometal_bmc.vms.watch import Watch
@@ -59,9 +66,8 @@ class Application(sushy.Application):
     """sushy-tools' application, whose drivers are set and not made by its configuration."""
 
     systems: Any = None
-    managers: Any = None
     vmedia: Any = None
-    storage = drives = volumes = Nothing()
+    managers = storage = drives = volumes = Nothing()
 
     def make_default_options_response(self) -> flask.Response:
         """What can be done here is in a header: there is nothing to say in a body."""
@@ -84,14 +90,12 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     for error in (Exception, FishyError, Refused):
         app.register_error_handler(error, _answer)
     guard.protect(app, current)
-    log_views.add_views(app, app.extensions["nometal_bmc"].log)
     watch.start()
     return app
 
 
 def _set_drivers(app: Application, domains: Domains) -> None:
     app.systems = Systems(domains)
-    app.managers = SystemManagers(app.config, app.logger, app.systems, None)
 
 
 def _set_views(app: Application, domains: Domains, media: Media) -> None:
@@ -101,6 +105,8 @@ def _set_views(app: Application, domains: Domains, media: Media) -> None:
     processor_views.add_views(app, domains)
     media_views.add_views(app, media)
     service_views.add_views(app, app.systems)
+    list_views.add_views(app, app.systems)
+    nic_views.add_views(app, domains)
     app.view_functions.update(dict.fromkeys(NOT_OFFERED, _refuse))
     app.view_functions.update({endpoint: _only_read(app.view_functions[endpoint]) for endpoint in READ_ONLY})
 

@@ -44,7 +44,7 @@ class Session:
     @property
     def body(self) -> dict[str, Any]:
         return {
-            "@odata.type": "#Session.v1_1_3.Session",
+            "@odata.type": "#Session.v1_1_0.Session",
             "@odata.id": f"{SESSIONS_PATH}/{self.id}",
             "Id": self.id,
             "Name": "User Session",
@@ -129,7 +129,7 @@ def _credentials() -> Credentials:
 
 def _service() -> dict[str, Any]:
     return {
-        "@odata.type": "#SessionService.v1_1_8.SessionService",
+        "@odata.type": "#SessionService.v1_1_3.SessionService",
         "@odata.id": SERVICE_PATH,
         "Id": "SessionService",
         "Name": "Session Service",
@@ -159,7 +159,6 @@ def _create() -> tuple[dict[str, Any], int, dict[str, str]]:
     name, password = asked["UserName"], asked["Password"]
     account = _credentials().verify(flask.request.remote_addr or "", name, password)
     flask.request.environ["nometal_bmc.account"] = account.name
-    flask.current_app.extensions["nometal_bmc"].logins.succeeded(account, flask.request.remote_addr or "")
     session, token = _sessions().create(account)
     return session.body, 201, {"X-Auth-Token": token, "Location": f"{SESSIONS_PATH}/{session.id}"}
 

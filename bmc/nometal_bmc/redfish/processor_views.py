@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import not_found
+from nometal_bmc.redfish.list_views import collection
 from nometal_bmc.vms.definition import part
 
 if TYPE_CHECKING:
@@ -21,14 +22,7 @@ SETS = {"x86_64": ("x86", "x86-64"), "i686": ("x86", "x86"), "aarch64": ("ARM", 
 
 def show_all(uuid: str) -> dict[str, Any]:
     """The collection."""
-    path = f"/redfish/v1/Systems/{uuid}/Processors"
-    return {
-        "@odata.type": "#ProcessorCollection.ProcessorCollection",
-        "@odata.id": path,
-        "Name": "Processors",
-        "Members@odata.count": 1,
-        "Members": [{"@odata.id": f"{path}/{ONLY}"}],
-    }
+    return collection("Processor", f"/redfish/v1/Systems/{uuid}/Processors", "Processors", [ONLY])
 
 
 def show(domains: Domains, uuid: str) -> dict[str, Any]:
@@ -37,7 +31,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
     architecture, instructions = SETS.get(part(root, "os/type").get("arch", ""), ("OEM", "OEM"))
     cores = int(root.findtext("vcpu", "1"))
     return {
-        "@odata.type": "#Processor.v1_0_7.Processor",
+        "@odata.type": "#Processor.v1_0_4.Processor",
         "@odata.id": f"/redfish/v1/Systems/{uuid}/Processors/{ONLY}",
         "Id": ONLY,
         "Name": "Processor",

@@ -10,51 +10,43 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import not_found
+from nometal_bmc.redfish.list_views import ROOT, collection
 
 if TYPE_CHECKING:
     from nometal_bmc.redfish.systems import Systems
 
-ROOT = "/redfish/v1"
 CHASSIS = "Enclosure"
 CHASSIS_PATH = f"{ROOT}/Chassis/{CHASSIS}"
-PARTS = ("Systems", "Managers", "Chassis", "SessionService", "EventService")
+PARTS = ("Systems", "Managers", "Chassis", "SessionService")
 ODATA_PATH, METADATA_PATH = f"{ROOT}/odata", f"{ROOT}/$metadata"
 SCHEMAS = {
-    "ServiceRoot": "v1_5_0",
+    "ServiceRoot": "v1_3_1",
     "ComputerSystemCollection": "",
-    "ComputerSystem": "v1_13_0",
+    "ComputerSystem": "v1_14_0",
     "ManagerCollection": "",
     "Manager": "v1_3_1",
     "ChassisCollection": "",
     "Chassis": "v1_5_0",
-    "SessionService": "v1_1_8",
+    "SessionService": "v1_1_3",
     "SessionCollection": "",
-    "Session": "v1_1_3",
+    "Session": "v1_1_0",
     "VirtualMediaCollection": "",
     "VirtualMedia": "v1_4_0",
-    "SecureBoot": "v1_1_0",
+    "SecureBoot": "v1_0_3",
     "ProcessorCollection": "",
-    "Processor": "v1_0_7",
+    "Processor": "v1_0_4",
     "SimpleStorageCollection": "",
     "SimpleStorage": "v1_2_0",
     "StorageCollection": "",
     "EthernetInterfaceCollection": "",
     "EthernetInterface": "v1_4_0",
-    "LogServiceCollection": "",
-    "LogService": "v1_1_0",
-    "LogEntryCollection": "",
-    "LogEntry": "v1_4_0",
-    "EventService": "v1_2_0",
-    "EventDestinationCollection": "",
-    "EventDestination": "v1_4_0",
-    "Event": "v1_3_0",
-    "Message": "v1_0_8",
+    "Message": "v1_0_5",
 }
 METADATA = """<?xml version="1.0" encoding="UTF-8"?>
 <edmx:Edmx xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx" Version="4.0">
 {references}<edmx:DataServices>
 <Schema xmlns="http://docs.oasis-open.org/odata/ns/edm" Namespace="Service">
-<EntityContainer Name="Service" Extends="ServiceRoot.v1_5_0.ServiceContainer"/>
+<EntityContainer Name="Service" Extends="ServiceRoot.v1_3_1.ServiceContainer"/>
 </Schema>
 </edmx:DataServices>
 </edmx:Edmx>
@@ -68,7 +60,7 @@ INCLUDE = '<edmx:Include Namespace="{namespace}"/>\n'
 def show_root() -> dict[str, Any]:
     """All that can be seen without a login."""
     return {
-        "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
+        "@odata.type": "#ServiceRoot.v1_3_1.ServiceRoot",
         "@odata.id": f"{ROOT}/",
         "Id": "RootService",
         "Name": "nometal.ipi BMCs",
@@ -101,18 +93,11 @@ def _reference(name: str, version: str) -> str:
 
 def show_all_chassis() -> dict[str, Any]:
     """The collection."""
-    return {
-        "@odata.type": "#ChassisCollection.ChassisCollection",
-        "@odata.id": f"{ROOT}/Chassis",
-        "Name": "Chassis",
-        "Members@odata.count": 1,
-        "Members": [{"@odata.id": CHASSIS_PATH}],
-    }
+    return collection("Chassis", f"{ROOT}/Chassis", "Chassis", [CHASSIS])
 
 
-def show_chassis(systems: list[str], *, whole: bool) -> dict[str, Any]:
-    """The enclosure, with those systems that the client may see; whole: all that are there."""
-    log = {"LogServices": {"@odata.id": f"{CHASSIS_PATH}/LogServices"}} if whole else {}
+def show_chassis(systems: list[str]) -> dict[str, Any]:
+    """The enclosure, with those systems that the client may see."""
     return {
         "@odata.type": "#Chassis.v1_5_0.Chassis",
         "@odata.id": CHASSIS_PATH,
@@ -122,7 +107,6 @@ def show_chassis(systems: list[str], *, whole: bool) -> dict[str, Any]:
         "Manufacturer": "nometal.ipi",
         "PowerState": "On",
         "Status": {"State": "Enabled", "Health": "OK"},
-        **log,
         "Links": {
             "ComputerSystems": [{"@odata.id": f"{ROOT}/Systems/{uuid}"} for uuid in systems],
             "ManagedBy": [{"@odata.id": f"{ROOT}/Managers/{uuid}"} for uuid in systems],
@@ -136,7 +120,7 @@ def add_views(app: flask.Flask, systems: Systems) -> None:
     def chassis(identity: str) -> flask.Response:
         if identity != CHASSIS:
             raise not_found(flask.request.path)
-        return flask.jsonify(show_chassis(systems.systems, whole=flask.g.account.systems is None))
+        return flask.jsonify(show_chassis(systems.systems))
 
     app.view_functions.update(
         root_resource=lambda: flask.jsonify(show_root()),

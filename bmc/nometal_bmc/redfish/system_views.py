@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused, not_found
-from nometal_bmc.events.log import BOOT, POWER, SETTINGS
 from nometal_bmc.redfish.boot_wishes import boot_wish
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
-from nometal_bmc.redfish.wishes import PARAMETER, becomes_event, checked, note, noted, one_of
+from nometal_bmc.redfish.wishes import PARAMETER, checked, note, one_of
 from nometal_bmc.vms import boot, firmware, power
 
 if TYPE_CHECKING:
@@ -42,11 +41,11 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
     present = root if live is None else live
     mode = firmware.mode(firmware.shown(root, live))
     path = f"/redfish/v1/Systems/{uuid}"
-    parts = ["Processors", "SimpleStorage", "Storage", "EthernetInterfaces", "VirtualMedia", "LogServices"]
+    parts = ["Processors", "SimpleStorage", "Storage", "EthernetInterfaces", "VirtualMedia"]
     if mode == "UEFI":
         parts.append("SecureBoot")
     return {
-        "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
+        "@odata.type": "#ComputerSystem.v1_14_0.ComputerSystem",
         "@odata.id": path,
         "Id": uuid,
         "UUID": uuid,
@@ -84,7 +83,6 @@ def _summaries(present: Any) -> dict[str, Any]:
 def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> None:
     """PATCH: all of it or nothing."""
     wish = boot_wish(checked(body, {"Boot": (dict,)}, read_only=FIXED)["Boot"])
-    becomes_event(BOOT, f"Boot settings changed: {noted()}")
     override = wish.write(domains, domains.read(uuid))  # a rehearsal: what is refused here has changed nothing
     if override.target == "UefiHttp":
         media.insert(uuid, override.http_uri)
@@ -102,7 +100,6 @@ def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
     kind = checked(body, {"ResetType": (str,)}, words=PARAMETER)["ResetType"]
     one_of(kind, power.RESET_TYPES, "ResetType", PARAMETER)
     note(ResetType=kind)
-    becomes_event(POWER, f"Reset {kind}")
     power.reset(domains, uuid, kind)
 
 
@@ -114,7 +111,7 @@ def show_secure_boot(domains: Domains, uuid: str) -> dict[str, Any]:
     wanted = firmware.is_secure(shown)
     present = wanted if live is None else firmware.booted_securely(root, live)
     return {
-        "@odata.type": "#SecureBoot.v1_1_0.SecureBoot",
+        "@odata.type": "#SecureBoot.v1_0_3.SecureBoot",
         "@odata.id": f"/redfish/v1/Systems/{uuid}/SecureBoot",
         "Id": "SecureBoot",
         "Name": "UEFI Secure Boot",
@@ -129,7 +126,6 @@ def change_secure_boot(domains: Domains, uuid: str, body: dict[str, Any]) -> Non
     fixed = ("SecureBootCurrentBoot", "SecureBootMode", "Id", "Name")
     wanted = checked(body, {"SecureBootEnable": (bool,)}, read_only=fixed)["SecureBootEnable"]
     note(SecureBootEnable=wanted)
-    becomes_event(SETTINGS, f"Secure boot {'enabled' if wanted else 'disabled'} from the next start on")
     with domains.edit(uuid) as root:
         _check_uefi(root)
         firmware.set_secure(domains, root, wanted)

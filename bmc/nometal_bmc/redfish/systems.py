@@ -17,7 +17,6 @@ import flask
 import libvirt
 
 from nometal_bmc.answers import not_found
-from nometal_bmc.vms.definition import values
 
 if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
@@ -51,10 +50,6 @@ class Systems:
             # As text, for its template writes down what it is given, and null is not None.
             controllers[bus]["DeviceList"].append({"Name": name, "CapacityBytes": json.dumps(size)})
         return dict(controllers)  # without its habit of making what is asked for
-
-    def get_nics(self, identity: str) -> list[dict[str, str]]:
-        addresses = values(self._domains.read_present(self.uuid(identity)), "devices/interface/mac/@address")
-        return [{"id": address, "mac": address} for address in addresses]
 
 
 class Nothing:

@@ -128,6 +128,14 @@ def test_fault_12_passwords_survive_every_change(lab: BmcLab, vm: Vm) -> None:
     assert "passwd='s3cret'" in vm.xml(2**0)
 
 
+def test_a_network_interface_shows_its_link(lab: BmcLab, vm: Vm) -> None:
+    [nic] = lab.get(f"{vm.path}/EthernetInterfaces")["Members"]
+    assert lab.get(nic["@odata.id"])["LinkStatus"] == "LinkDown"
+    lab.reset(vm, "On")
+    shown = lab.get(nic["@odata.id"])
+    assert (shown["MACAddress"], shown["LinkStatus"], shown["SpeedMbps"]) == (shown["Id"], "LinkUp", None)
+
+
 def test_fault_12_a_vm_that_nobody_has_defined_is_not_there(lab: BmcLab) -> None:
     nobody = "/redfish/v1/Systems/11111111-1111-4111-8111-000000000059"
     for path in ("", "/VirtualMedia/Cd", "/SecureBoot", "/EthernetInterfaces", "/Storage", "/SimpleStorage"):

@@ -1,0 +1,76 @@
+"""DMTF's own tools against the service: what they fail or warn of is listed here, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from support import bmc_lab, image_server, private_libvirtd, standards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from support.bmc_lab import BmcLab
+    from support.standards import Result
+
+LOGIN = (bmc_lab.USER, bmc_lab.PASSWORD)
+FIRMWARE = ("uefi", "uefi-secure", "bios")
+SERVICE: dict[str, str] = {}
+"""By the beginning of "<outcome> <subject>: <message>", as a regular expression: why it is so."""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BmcLab]:
+    """A VM of each firmware. One of them runs, and one has a disc."""
+    web = tmp_path_factory.mktemp("web")
+    image_server.write_iso(web / "boot.iso")
+    systems = [{"uuid": uuid, "name": f"node-{at}"} for at, uuid in enumerate(bmc_lab.UUIDS[: len(FIRMWARE)])]
+    with (
+        private_libvirtd.start() as libvirtd,
+        bmc_lab.start(libvirtd, systems=systems) as running,
+        image_server.start(libvirtd, web) as server,
+        running.network(),
+    ):
+        vms = [running.vm(firmware=firmware) for firmware in FIRMWARE]
+        assert running.reset(vms[0], "On").status_code == 204
+        image = {"Image": server.url("/boot.iso")}
+        answer = running.post(f"{vms[1].media}/Actions/VirtualMedia.InsertMedia", image)
+        assert answer.status_code == 204, answer.text
+        yield running
+
+
+def unexpected(results: list[Result], reasons: Mapping[str, str]) -> list[str]:
+    """What a tool says that is not in the table, and what is in the table and not said any more."""
+    said = [str(result) for result in results if result.outcome in ("FAIL", "WARN")]
+    return [text for text in said if not any(re.match(reason, text) for reason in reasons)] + [
+        f"not said any more: {reason}" for reason in reasons if not any(re.match(reason, text) for text in said)
+    ]
+
+
+def test_each_resource_is_as_its_schema_says(lab: BmcLab, tmp_path: Path) -> None:
+    options = ["--skipschema", "--schema_directory", str(standards.write_schemas(tmp_path))]
+    results = standards.run(lab.libvirtd.command, "service", lab.url, LOGIN, tmp_path, *options)
+    assert unexpected(results, SERVICE) == []
+    assert sum(result.outcome == "PASS" for result in results) > 500
+
+
+def test_each_type_that_is_shown_is_in_the_metadata(lab: BmcLab) -> None:
+    known = set(re.findall('Namespace="([^"]+)"', lab.request("GET", "/redfish/v1/$metadata").text))
+    for path in walk(lab):
+        shown = lab.get(path)["@odata.type"].removeprefix("#").rpartition(".")[0]
+        assert shown in known, path
+
+
+def walk(lab: BmcLab) -> set[str]:
+    """The paths of all resources that links lead to."""
+    found, todo = set[str](), ["/redfish/v1/"]
+    while todo:
+        path = todo.pop()
+        if path not in found:
+            found.add(path)
+            todo += [
+                link.partition("#")[0] for link in re.findall('"@odata.id": ?"([^"]+)"', lab.request("GET", path).text)
+            ]
+    return found
