@@ -195,7 +195,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import (
     installation,
     job_secrets,
     prepare,
-    situation,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.installation import Lab, Outcome
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.prepare import Job
@@ -204,6 +203,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.program import Program
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths, paths_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import release_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -281,7 +281,7 @@ def job_from(params: dict[str, Any], environment: dict[str, str], found: Program
     )
     return Job(
         program=found.path,
-        release=situation.release_of(found.version),
+        release=release_of(found.version),
         config=full,
         secrets=bundle_secrets.given(params["config"], secret_config, manifests.values()),
         known_secrets=partial(bundle_secrets.known, bmc_home=Path(params["bmc_home"])),

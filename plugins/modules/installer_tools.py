@@ -29,8 +29,11 @@ extends_documentation_fragment:
 options:
   version:
     description:
-      - Release, such as V(4.20.3), or channel, such as V(stable-4.20) or V(latest-5.0).
-      - With O(release_image) it says what release that is, or of which minor version it is.
+      - Release, such as V(4.20.3), or channel, such as V(stable-4.20) or V(latest-5.0), or a build of your own that
+        O(source) has, such as V(5.0-alpha.2-66-g1966deb).
+      - With O(release_image) it says what release that is, or of which minor version it is. An image that is no
+        release (its installer calls itself V(unreleased-master-12272-g349feec), for instance) is treated as the
+        release that is named here.
       - Required with O(state=present).
     type: str
   distribution:
@@ -109,7 +112,7 @@ steps:
   elements: str
   sample: [get tools]
 version:
-  description: The release that the installer installs.
+  description: The release that the installer installs, or that a build of your own is treated as.
   returned: with O(state=present)
   type: str
   sample: 4.20.3

@@ -66,17 +66,18 @@ echo "release architecture {architecture}"
 OC = """\
 #!/bin/sh
 if [ "$1" = version ]; then echo "Client Version: {version}"; exit; fi
-program=${{4#--command=}} to=$6 image=$7
+program=${{4#--command=}} to=$6 image=$7 version={version}
 {{ echo "$*"; env; }} >{seen}
 [ -z "$9" ] || cat "$9" >{seen}.secret
 case $image in
 *denied*) echo "error: unauthorized: $(cat "$9")" >&2; exit 1 ;;
 *mute*) exit 0 ;;
 *strange*) image=$image-strange ;;
+*built*) version=unreleased-master-12272-g349feecf1e ;;
 esac
 cat >"$to/$program" <<END
 #!/bin/sh
-echo "\\$0 {version}"
+echo "\\$0 $version"
 echo "release image $image"
 END
 """

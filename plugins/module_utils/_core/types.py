@@ -38,7 +38,9 @@ SIZE_PATTERN = r"([0-9]{1,12})(\.[0-9]{1,6})?[ ]?(KiB|MiB|GiB|TiB)"
 MINOR_PATTERN = r"[0-9]{1,3}\.[0-9]{1,3}"
 RELEASE_PATTERN = rf"{MINOR_PATTERN}\.[0-9]+(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?"
 CHANNEL_PATTERN = rf"(stable|fast|candidate|eus|latest)-{MINOR_PATTERN}"
-VERSION_PATTERN = f"{RELEASE_PATTERN}|{CHANNEL_PATTERN}"
+BUILD_PATTERN = rf"(unreleased|{MINOR_PATTERN})(-[0-9A-Za-z.]+)*-[0-9]+-g[0-9a-f]{{7,40}}(-dirty)?"
+"""The name of a build that was never released: its last tag, the number of commits since, and the last commit."""
+VERSION_PATTERN = f"{RELEASE_PATTERN}|{CHANNEL_PATTERN}|{BUILD_PATTERN}"
 
 
 def dns_label(value: str) -> str:

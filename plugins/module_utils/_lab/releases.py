@@ -5,11 +5,19 @@
 
 from __future__ import annotations
 
+import re
+
 Release = tuple[int, int]
 """Major and minor: 5.0 follows 4.23."""
 
 OLDEST, NEWEST = (4, 9), (5, 2)
 """What is new in a release after the newest is not known here."""
+
+
+def release_of(version: str) -> Release | None:
+    """Of a release (4.20.3), a channel (stable-4.20) or a build; None of a build without numbers (unreleased-...)."""
+    match = re.search(r"([0-9]+)\.([0-9]+)", version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def release_text(release: Release) -> str:

@@ -24,7 +24,7 @@ from support.tools_mirror import MACHINE, REPOSITORY, Mirror, Server, digest_of
 from support.waiting import PATIENCE, wait_until
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import directory as tools
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import download
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import download, program
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import progress as tools_progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.directory import MARK, InstallerTools
@@ -392,6 +392,22 @@ def test_an_image_of_ones_own(path: Path, mirror: Mirror, tmp_path: Path) -> Non
     by_tag = "registry.lab.example.test/ocp:4.20.3"
     assert run(path, mirror.path, release_image=by_tag, version="stable-4.20")["release_image"] == by_tag
     assert "--registry-config" not in mirror.seen.read_text()
+
+
+def test_a_build_of_ones_own(path: Path, mirror: Mirror) -> None:
+    """What it calls itself names no release, so it is taken for the release that is asked for."""
+    built = OWN.replace("ocp/", "built/")
+    for version in ("4.20.3", "stable-4.20"):
+        made = run(path, mirror.path, release_image=built, version=version)
+        assert (made["version"], made["release_image"]) == ("4.20.3", built)
+    said = subprocess.run([made["openshift_install"], "version"], check=True, capture_output=True, text=True).stdout
+    assert "unreleased-master-12272-g349feecf1e" in said
+    found = program.find(Path(made["directory"]), "4.20.3", path)
+    assert found.version == "4.20.3"
+    alpha = "5.0-alpha.2-66-g1966debed4"
+    mirror.release(alpha)
+    assert run(path, mirror.path, version=alpha)["version"] == alpha
+    assert program.find(Path(run(path, "/nowhere", version=alpha)["directory"]), "", path).version == alpha
 
 
 def test_images_that_fail(path: Path, mirror: Mirror) -> None:

@@ -282,7 +282,11 @@ def test_nothing_is_noted_where_all_is_as_asked_for(known: Facts) -> None:
         ("4.20.0-okd-scos.9", "4.20.0-okd-scos.10", True),
         ("4.20.3", "", False),
         ("", "4.20.3", False),
-        ("unreleased", "stable-4.20", False),
+        ("unreleased-master-12272-g349feecf1e", "stable-4.20", False),
+        ("unreleased-master-12272-g349feecf1e", "4.20.3", False),
+        ("unreleased-master-12272-g349feecf1e", "unreleased-master-12273-g449feecf1e", True),
+        ("5.0-alpha.2-66-g1966debed4", "stable-4.20", True),
+        ("4.20.3", "5.0-alpha.2-66-g1966debed4", True),
     ],
 )
 def test_another_version_is_known_from_what_is_asked_for(version: str, wanted: str, other: bool) -> None:

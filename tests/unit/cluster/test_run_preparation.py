@@ -24,11 +24,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import (
     prepare,
     run,
     running,
-    situation,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import release_of
 from ansible_collections.nometal.ipi.plugins.modules import cluster_install
 
 PASSWORD, TOKEN = "pAsSw0rd-of-the-bmc", "t0ken-of-the-registry"
@@ -189,10 +189,17 @@ def test_logins_are_those_of_the_lab_by_the_nodes_own_names(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("version", "release"),
-    [("4.20.3", (4, 20)), ("5.0.0-ec.1", (5, 0)), ("4.20.0-okd-scos.9", (4, 20)), ("unreleased", None), ("", None)],
+    [
+        ("4.20.3", (4, 20)),
+        ("5.0.0-ec.1", (5, 0)),
+        ("4.20.0-okd-scos.9", (4, 20)),
+        ("5.0-alpha.2-66-g1966debed4", (5, 0)),
+        ("unreleased-master-12272-g349feecf1e", None),
+        ("", None),
+    ],
 )
 def test_releases_are_told_from_versions(version: str, release: tuple[int, int] | None) -> None:
-    assert situation.release_of(version) == release
+    assert release_of(version) == release
 
 
 LAB = {

@@ -43,6 +43,8 @@ IMAGE = f"quay.io/openshift-release-dev/ocp-release@sha256:{A}"
 OWN = f"registry.lab.example.test:5000/ocp/release@sha256:{A}"
 LOGINS = {"quay.io": {"auth": "YW5uOmdlaGVpbTE="}, "i.test": {"username": "bob", "password": "geheim2"}}
 PULL_SECRET = json.dumps({"auths": LOGINS})
+MASTER, ALPHA = "unreleased-master-12272-g349feecf1e", "5.0-alpha.2-66-g1966debed4"
+"""Versions of builds that were never released."""
 TOLD = f"""\
 /x/ocp-4.20.3/bin/openshift-install 4.20.3
 built from commit 8bcf87f80e1803f9ec986dfe099625a088ac2412
@@ -90,6 +92,7 @@ def test_plan(current: Tools | None, wanted: Tools | None, steps: Sequence[Step]
         (RELEASE_TEXT.replace("\n", "\r\n"), Release("4.12.22", IMAGE, "amd64")),
         ("Name: 4.20.0-okd-scos.10\n", Release("4.20.0-okd-scos.10")),
         ("Name:      5.0.0-0.nightly-2026-08-01-010203", Release("5.0.0-0.nightly-2026-08-01-010203")),
+        (f"Name: {ALPHA}\n", Release(ALPHA)),
         ("Name: ../../etc\n", None),
         ("<html>Name: 4.12.22</html>", None),
         ("", None),
@@ -122,6 +125,8 @@ def test_checksums(text: str, sums: dict[str, str]) -> None:
         ),
         ("openshift-install v4.9.0\n", Report("4.9.0", None)),
         ("openshift-install-fips 4.17.1", Report("4.17.1", None)),
+        (f"openshift-install {MASTER}\nrelease image {IMAGE}", Report(MASTER, IMAGE)),
+        (f"openshift-install {ALPHA}\n", Report(ALPHA, None)),
         ("Client Version: 4.20.3\n", None),
     ],
 )
@@ -137,6 +142,8 @@ def test_what_an_installer_tells(text: str, report: Report | None) -> None:
         ("4.16.0-rc.1", (4, 16), "openshift-install"),
         ("latest-5.0", (5, 0), "openshift-install"),
         ("eus-4.8", (4, 8), "openshift-baremetal-install"),
+        (ALPHA, (5, 0), "openshift-install"),
+        (MASTER, (5, 2), "openshift-install"),
     ],
 )
 def test_versions(version: str, numbers: tuple[int, int], installer: str) -> None:
@@ -145,7 +152,19 @@ def test_versions(version: str, numbers: tuple[int, int], installer: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "version", ["4.20", "stable", "stable-4.20.3", "v4.20.3", "4.20.3/..", "4.20.3-", "", "nightly-4.20"]
+    "version",
+    [
+        "4.20",
+        "stable",
+        "stable-4.20.3",
+        "v4.20.3",
+        "4.20.3/..",
+        "4.20.3-",
+        "",
+        "nightly-4.20",
+        "4.20-rc.1",
+        "unreleased",
+    ],
 )
 def test_bad_versions_are_refused(version: str) -> None:
     with pytest.raises(OperatorError, match=r"^version must be a release \(4\.20\.3\) or a channel \(stable-4\.20\) "):
@@ -183,6 +202,20 @@ def test_okd_has_channels_only_in_mirrors_of_your_own() -> None:
         tools_release.refuse_bad_version("stable-4.20", "okd", own_source=False)
 
 
+@pytest.mark.parametrize(
+    ("told", "asked", "called"),
+    [
+        ("4.20.3", "4.20.3", "4.20.3"),
+        (MASTER, "5.0.0", "5.0.0"),
+        (ALPHA, ALPHA, ALPHA),
+        (ALPHA, "stable-5.0", ALPHA),
+        (ALPHA, "", ALPHA),
+    ],
+)
+def test_a_build_is_taken_for_the_release_that_was_asked_for(told: str, asked: str, called: str) -> None:
+    assert tools_release.named(told, asked) == called
+
+
 def test_names() -> None:
     assert tools_release.tarball_of("oc", "4.20.3") == "openshift-client-linux-4.20.3.tar.gz"
     assert tools_release.tarball_of("openshift-install", "4.20.3") == "openshift-install-linux-4.20.3.tar.gz"
@@ -218,6 +251,13 @@ def test_releases_for_other_machines_are_refused(architecture: str, machine: str
         (Report("4.20.3", OWN), "4.20.3", OWN, ""),
         (Report("4.20.3", None), "4.20.3", OWN, ""),
         (Report("4.20.3", OWN), "stable-4.20", "registry.example.test/ocp:4.20.3", ""),
+        (Report(MASTER, OWN), "4.20.3", OWN, ""),
+        (Report(MASTER, OWN), "stable-4.20", OWN, ""),
+        (Report(ALPHA, OWN), ALPHA, OWN, ""),
+        (Report("built by hand", OWN), "5.0.0", OWN, ""),
+        (Report(ALPHA, OWN), MASTER, OWN, f"installs {ALPHA}, and {MASTER} was asked for"),
+        (Report("4.20.4", IMAGE), ALPHA, None, f"installs 4.20.4, and {ALPHA} was asked for"),
+        (Report(MASTER, IMAGE), "5.0.0", f"x@sha256:{B}", "and not that image"),
         (Report("4.20.4", IMAGE), "4.20.3", None, r"installs 4\.20\.4, and 4\.20\.3 was asked for"),
         (Report("4.19.4", IMAGE), "stable-4.20", OWN, r"installs 4\.19\.4, and stable-4\.20 was asked for"),
         (Report("4.20.3", IMAGE), "4.20.3", f"x@sha256:{B}", "and not that image"),

@@ -322,6 +322,8 @@ def test_totals_by_hypervisor() -> None:
         ("4.21.0-rc.1", None, (4, 21)),
         ("4.20.0-okd-scos.3", None, (4, 20)),
         ("latest-5.1", "latest", (5, 1)),
+        ("5.0-alpha.2-66-g1966debed4", None, (5, 0)),
+        ("unreleased-master-12272-g349feecf1e", None, (5, 2)),
     ],
 )
 def test_versions(version: str, channel: str | None, release: tuple[int, int]) -> None:

@@ -15,7 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platfo
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
     FENCING_WITHOUT_PREVIEW,
     knows,
-    release_of,
+    release_to_configure,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules import problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -102,7 +102,7 @@ def _overlap(path: str, other: str) -> bool:
 
 def release_to_install(lab: dict[str, Any], version: str | None) -> Release:
     if version:
-        return release_of(version)
+        return release_to_configure(version)
     if lab["install"] is None:
         raise OperatorError("The lab has no release: set lab_spec.install.version, or give a version.")
     own = lab["install"]["release"]

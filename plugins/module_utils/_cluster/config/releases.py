@@ -9,7 +9,14 @@ import re
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import OLDEST, Release, release_text
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import BUILD_PATTERN
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import (
+    NEWEST,
+    OLDEST,
+    Release,
+    release_of,
+    release_text,
+)
 
 TOP = ""
 NETWORKING = "networking"
@@ -83,10 +90,9 @@ ETCD_SPEED = (4, 16)
 """The first release with the etcd profile outside technology previews."""
 
 
-def release_of(version: str) -> Release:
-    """Of a release (4.20.3) or a channel (stable-4.20)."""
-    match = re.search(r"([0-9]+)\.([0-9]+)", version)
-    release = (int(match[1]), int(match[2])) if match else None
+def release_to_configure(version: str) -> Release:
+    """A build whose name has no numbers is taken for the newest release."""
+    release = release_of(version) or (NEWEST if re.fullmatch(BUILD_PATTERN, version) else None)
     if release is None or release < OLDEST:
         raise OperatorError(f"version {must_be(f'{release_text(OLDEST)} or later, such as stable-4.20', version)}.")
     return release

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import de
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run.facts import Facts
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools import release as tools_release
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import release_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 AFTER_INFRASTRUCTURE = {Stage.API, Stage.BOOTSTRAP, Stage.ETCD}
 """The control plane's stage is not one of them: up to 4.15, Terraform provisions it."""
-RELEASE = re.compile(r"(\d+)\.(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -65,17 +64,13 @@ def look(paths: Paths, wanted: Wanted) -> Facts:
     return facts
 
 
-def release_of(version: str) -> tuple[int, int] | None:
-    found = RELEASE.match(version)
-    return (int(found[1]), int(found[2])) if found else None
-
-
 def is_other(version: str, wanted: str) -> bool:
     """Whether it is surely not what is asked for: within its minor release, a channel may have any."""
-    if tools_release.is_release(wanted):
-        return bool(version) and version != wanted
-    release = release_of(version)
-    return bool(release and tools_release.CHANNEL.fullmatch(wanted)) and release != tools_release.numbers(wanted)
+    if tools_release.is_channel(wanted):
+        release = release_of(version)
+        return bool(release) and release != tools_release.numbers(wanted)
+    is_build = bool(tools_release.BUILD.fullmatch(version)) and tools_release.is_release(wanted)
+    return bool(version and wanted) and version != wanted and not is_build
 
 
 def _facts(paths: Paths, last: Run, told: Progress, wanted: Wanted) -> Facts:

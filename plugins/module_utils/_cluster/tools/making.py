@@ -115,7 +115,8 @@ class Making:
         image = self._request.release_image
         version = self._request.version if image else self._release.version
         tools_release.refuse_other_release(told, version, image, f"{installer.name} from {image or self._origin}")
-        return Kept(told.version, told.image or image or self._release.image)
+        named = tools_release.named(told.version, self._release.version)
+        return Kept(named, told.image or image or self._release.image)
 
     def _extract(self, oc: Path, name: str, to: Path) -> None:
         image = self._request.release_image or self._release.image

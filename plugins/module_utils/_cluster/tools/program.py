@@ -37,4 +37,4 @@ def find(tools: Path, version: str, home: Path) -> Program:
     told = tools_programs.ask_installer(path, home)
     if version:
         tools_release.refuse_other_release(told, version, None, str(path))
-    return Program(path, told.version)
+    return Program(path, tools_release.named(told.version, version))

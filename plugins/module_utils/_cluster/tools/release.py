@@ -12,9 +12,11 @@ from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import types as kinds
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
 
 RELEASE = re.compile(kinds.RELEASE_PATTERN)
 CHANNEL = re.compile(kinds.CHANNEL_PATTERN)
+BUILD = re.compile(kinds.BUILD_PATTERN)
 ONE_INSTALLER_SINCE = (4, 16)
 INSTALLER = "openshift-install"
 # The other one was made without libvirt, so it could not make the bootstrap VM.
@@ -45,8 +47,18 @@ class Report:
 
 
 def is_release(version: str) -> bool:
-    """Otherwise it is a channel, whose release changes."""
+    """Otherwise it is a channel, or a build that was never released."""
     return bool(RELEASE.fullmatch(version))
+
+
+def is_channel(version: str) -> bool:
+    """Its release changes."""
+    return bool(CHANNEL.fullmatch(version))
+
+
+def named(version: str, asked: str) -> str:
+    """What an installer is called that says `version` itself: a build is taken for the release that was asked for."""
+    return version if is_release(version) or is_channel(asked) or not asked else asked
 
 
 def refuse_bad_version(version: str, distribution: str, *, own_source: bool) -> None:
@@ -54,7 +66,7 @@ def refuse_bad_version(version: str, distribution: str, *, own_source: bool) -> 
         kinds.version(version)
     except ValueError as error:
         raise OperatorError(f"version {error}.") from error
-    if distribution == "okd" and not is_release(version) and not own_source:
+    if distribution == "okd" and is_channel(version) and not own_source:
         raise OperatorError(
             f"version is {version}, a channel, and OKD's releases page has none: name a release, such as "
             f"4.20.0-okd-scos.10. {OKD_RELEASES} lists them."
@@ -72,7 +84,7 @@ def usual_sources(distribution: str, machine: str) -> tuple[str, ...]:
 def parse(text: str) -> Release | None:
     """None if it is no release.txt but, say, a proxy's page."""
     version = _field(text, r"Name:\s+(\S+)")
-    if version is None or not is_release(version):
+    if version is None or not (is_release(version) or BUILD.fullmatch(version)):
         return None
     image = _field(text, r"Pull From:\s+(\S+)")
     return Release(version, image, _field(text, r"OS/Arch:\s+linux/(\S+)"))
@@ -90,9 +102,8 @@ def _field(text: str, pattern: str) -> str | None:
 
 
 def numbers(version: str) -> tuple[int, int]:
-    """Of a release or of a channel."""
-    major, minor = version.rpartition("-")[2].split(".") if CHANNEL.fullmatch(version) else version.split(".")[:2]
-    return int(major), int(minor)
+    """Of a release, a channel or a build."""
+    return release_of(version) or NEWEST
 
 
 def installer_of(version: str, *, fips: bool = False) -> str:
@@ -134,9 +145,9 @@ def refuse_other_machine(release: Release, machine: str, where: str) -> None:
 
 
 def refuse_other_release(told: Report, wanted: str, image: str | None, what: str) -> None:
-    """`wanted` is a release or a channel."""
-    as_wanted = told.version == wanted if is_release(wanted) else numbers(told.version) == numbers(wanted)
-    if not as_wanted:
+    """`wanted` is a release, a channel or a build. Which release a build is, its name says at best roughly."""
+    as_wanted = numbers(told.version) == numbers(wanted) if is_channel(wanted) else told.version == wanted
+    if not as_wanted and (is_release(told.version) or BUILD.fullmatch(wanted)):
         raise OperatorError(f"{what} installs {told.version}, and {wanted} was asked for: give the same release twice.")
     digest = (image or "").partition("@")[2]
     if digest and told.image and not told.image.endswith(f"@{digest}"):

@@ -71,7 +71,7 @@ class Answer:
 
 
 def answer(request: Request) -> Answer:
-    if tools_release.is_release(request.version) and tools_kept.read(request.directory_of(request.version)):
+    if not tools_release.is_channel(request.version) and tools_kept.read(request.directory_of(request.version)):
         return Answer(request.directory_of(request.version), request.version)
     try:
         origin, release = tools_source.find(request.sources, request.version)
@@ -82,7 +82,7 @@ def answer(request: Request) -> Answer:
 
 
 def remember(request: Request, version: str) -> None:
-    if not tools_release.is_release(request.version):
+    if tools_release.is_channel(request.version):
         files.write_whole(_memory(request), json.dumps({"version": version}) + "\n", 0o644)
 
 

@@ -82,7 +82,7 @@ def find(sources: Sequence[str], version: str) -> tuple[Directory, Release]:
             raise OperatorError(
                 f"{directory}/{RELEASE_TEXT} names no release: something else answers there, or it is no mirror."
             )
-        if tools_release.is_release(version) and release.version != version:
+        if not tools_release.is_channel(version) and release.version != version:
             raise OperatorError(f"{directory}/{RELEASE_TEXT} is of {release.version}, and {version} was asked for.")
         return directory, release
     raise OperatorError(" ".join([_advice(version), *missing]))
@@ -117,7 +117,7 @@ def _directories(sources: Sequence[str], version: str) -> Iterator[Directory]:
 
 
 def _advice(version: str) -> str:
-    if tools_release.is_release(version):
+    if not tools_release.is_channel(version):
         return f"There is no release {version}: is the version right, and does the source have it?"
     return (
         f"There is no channel {version}: it may be misspelt, not be open yet, or the source may not have it. "

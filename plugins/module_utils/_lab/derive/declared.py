@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Addresses, Span, first_host, of_family
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import MAC_PREFIX
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.lab import LabSpec
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import DEFAULT_CIDR, Pool, PrefixPool
 
@@ -49,8 +49,7 @@ def gateway_of(spec: LabSpec, net: Network) -> Address:
 
 def release(spec: LabSpec) -> tuple[int, int] | None:
     """The release to be installed, as numbers; None without an installation."""
-    match = re.search(r"([0-9]+)\.([0-9]+)", spec.install.version) if spec.install else None
-    return (int(match[1]), int(match[2])) if match else None
+    return (release_of(spec.install.version) or NEWEST) if spec.install else None
 
 
 def vip_families(spec: LabSpec) -> tuple[int, ...]:

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError, Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import UNREADABLE
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import CHANNEL_PATTERN
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import release
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab, planned
@@ -141,11 +143,11 @@ def _install(lab: Lab) -> dict[str, Any] | None:
     own, numbers = lab.spec.install, release(lab.spec)
     if own is None or numbers is None:
         return None
-    channel, _dash, _rest = own.version.partition("-")
+    is_channel = re.fullmatch(CHANNEL_PATTERN, own.version)
     return {
         "distribution": own.distribution,
         "version": own.version,
-        "channel": channel if channel.isalpha() else None,
+        "channel": own.version.partition("-")[0] if is_channel else None,
         "release": {"major": numbers[0], "minor": numbers[1]},
         "release_image": own.release_image,
         "source": own.source,

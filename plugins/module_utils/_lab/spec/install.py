@@ -121,12 +121,14 @@ class Install:
     distribution: str = key(Choice(("ocp", "okd")), "OpenShift or OKD.", default="ocp")
     version: str = key(
         types.VERSION,
-        "Release or channel, 4.9 or later. OKD: a release, unless `source` has channels.",
+        "Release or channel, 4.9 or later, or own build, such as `5.0-alpha.2-66-g1966deb`. OKD: a release, unless "
+        "`source` has channels.",
         default="stable-4.20",
     )
     release_image: str | None = key(
         types.WORDS.like("quay.io/openshift-release-dev/ocp-release:4.20.3-x86_64"),
-        "Release image instead of the version's own; `version` must still name its release.",
+        "Release image instead of the version's own. `version` must still name its release, or for an own build the "
+        "release that it is treated as.",
     )
     source: str | None = key(
         SOURCE,
