@@ -286,9 +286,9 @@ IN_THE_BMC = (
     ),
     Fault(
         "every-ipv6-address-counts-anew",
-        f"{BMC}/front/throttle.py",
-        'ipaddress.ip_network((source.partition("%")[0], 64), strict=False)',
-        'ipaddress.ip_network((source.partition("%")[0], 128), strict=False)',
+        f"{BMC}/sources.py",
+        "IPV6_NETWORK_BITS = 64",
+        "IPV6_NETWORK_BITS = 128",
         "bmc/tests/unit/test_logins.py",
     ),
     Fault(

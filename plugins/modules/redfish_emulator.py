@@ -79,6 +79,14 @@ options:
           - File with the certificates to trust at image servers, rather than the host's. The service must be able to
             read it, which it is not below C(/home), C(/root) and C(/tmp).
         type: path
+      networks:
+        description:
+          - Networks in which images may be fetched from this host itself. From its own addresses, also loopback and
+            link-local ones, nothing is fetched otherwise, neither directly nor by a redirect or a name that resolves
+            to one.
+        type: list
+        elements: str
+        default: []
   user:
     description:
       - The system user as whom the service runs, with a group of the same name. It must be in the group C(libvirt), and

@@ -42,6 +42,13 @@ URL = f"http://{ADDRESS}:{PORT}"
 USER, PASSWORD = "operator", "of-the-test"
 DIRECTORY = "/var/lib/libvirt/nometal-test"
 MEDIA = "/var/lib/libvirt/images/nometal-test-media"
+MEDIA_SETTINGS: dict[str, Any] = {
+    "directory": MEDIA,
+    "max_bytes": 1 << 30,
+    "timeout": 60,
+    "ca_file": None,
+    "networks": ["127.0.0.0/8", "::1/128"],  # where the tests' image servers are
+}
 SERVICE_USER = 65534
 MOST_VMS = 60
 UUIDS = [f"11111111-1111-4111-8111-{number:012}" for number in range(MOST_VMS)]
@@ -188,7 +195,6 @@ class BmcLab:
 
     def configure(self, **changes: Any) -> None:
         """Replace the service's configuration; it looks at it every half second."""
-        media = {"directory": MEDIA, "max_bytes": 1 << 30, "timeout": 60, "ca_file": None}
         config = {
             "lab": "test",
             "libvirt_uri": "qemu:///system",
@@ -196,7 +202,7 @@ class BmcLab:
             "tls": None,
             "systems": [{"uuid": uuid, "name": f"node-{number}"} for number, uuid in enumerate(UUIDS)],
             "accounts": self.accounts,
-            "media": media,
+            "media": MEDIA_SETTINGS,
             "state": DIRECTORY,
         }
         new = self.directory / "config.new"

@@ -178,7 +178,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     directory, *certificate = sys.argv[1:]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, Path(directory)))
+    server = ThreadingHTTPServer(("", 0), partial(Handler, Path(directory)))
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*certificate)

@@ -78,7 +78,7 @@ def start(libvirtd: PrivateLibvirtd, directory: Path, firmware: Mapping[str, str
     nodes = [Node(name) for name in firmware]
     made = _vms(libvirtd, nodes, firmware)
     service = Service(libvirtd, directory, nodes)
-    service.config["media"]["directory"] = MEDIA
+    service.config["media"] |= {"directory": MEDIA, "networks": ["127.0.0.0/8"]}
     with service:
         yield IronicLab(libvirtd, service, made)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from nometal_bmc.config import passwords
 from nometal_bmc.config.sections import ConfigError, Section, whole
-from nometal_bmc.config.settings import Account, Config, Ipmi, Listen, Media, System, Tls
+from nometal_bmc.config.settings import Account, Config, Ipmi, Listen, Media, Network, System, Tls
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -110,7 +110,15 @@ def _media(section: Section) -> Media:
         max_bytes=section.take("max_bytes", int),
         timeout=section.take("timeout", int),
         ca_file=None if ca_file is None else Path(ca_file),
+        networks=_networks(section) if "networks" in section.left else (),
     )
+
+
+def _networks(section: Section) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(text) for text in section.texts("networks"))
+    except ValueError as error:
+        raise ConfigError(f"{section.where}: networks: {error}") from error
 
 
 def _account(entry: Section) -> Account:

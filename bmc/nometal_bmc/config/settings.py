@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from ipaddress import IPv4Network, IPv6Network
+from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nometal_bmc.config.passwords import HashedPassword
 
-__all__ = ["Account", "Config", "Ipmi", "Listen", "Media", "System", "Tls"]
+__all__ = ["Account", "Config", "Ipmi", "Listen", "Media", "Network", "System", "Tls"]
+
+Network = Union[IPv4Network, IPv6Network]
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Media:
     max_bytes: int
     timeout: int
     ca_file: Path | None
+    networks: tuple[Network, ...] = ()
+    """From which it fetches images although the address is this host's, or a loopback or link-local one."""
 
 
 @dataclass(frozen=True)

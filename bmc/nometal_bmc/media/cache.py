@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nometal_bmc.config.reading import CurrentConfig
+    from nometal_bmc.config.settings import Network
     from nometal_bmc.media.source import Source
 
 __all__ = ["MediaCache"]
@@ -133,7 +134,7 @@ class MediaCache:
         if known is None or not known.validators.settled:
             return None
         try:
-            with opened(source, "HEAD", self._deadline()) as reply:
+            with opened(source, "HEAD", self._deadline(), self._networks) as reply:
                 same = reply.validators == known.validators
         except Refused:  # not every server answers HEAD; the download finds out what is wrong
             return None
@@ -142,7 +143,11 @@ class MediaCache:
     def _download(self, source: Source) -> Path:
         directory, limit = self._directory, self._current.config.media.max_bytes
         try:
-            with usable(directory), Part(directory) as part, opened(source, "GET", self._deadline()) as reply:
+            with (
+                usable(directory),
+                Part(directory) as part,
+                opened(source, "GET", self._deadline(), self._networks) as reply,
+            ):
                 digest = part.receive(reply, limit)
                 return self._keep(source, reply.validators, part, directory / f"{digest}.iso")
         finally:
@@ -156,6 +161,10 @@ class MediaCache:
             self._pins[path] += 1
         LOG.info("fetched %s as %s", source.place, path.name)
         return path
+
+    @property
+    def _networks(self) -> tuple[Network, ...]:
+        return self._current.config.media.networks
 
     def _deadline(self) -> Deadline:
         return Deadline(self._current.config.media.timeout)

@@ -10,24 +10,30 @@ environment count, a login never follows a redirect to another server, and each 
 from __future__ import annotations
 
 import http.client
+import logging
 import socket
 import ssl
 import string
 import threading
 import time
 from base64 import b64encode
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
+from nometal_bmc.media.reach import Forbidden, connected, places_of
 from nometal_bmc.media.source import PORTS, Source, Trust, origin, place, refuse, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nometal_bmc.config.settings import Network
+
 __all__ = ["UNFIT", "Deadline", "Reply", "Validators", "opened"]
+
+LOG = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10
 STALL_SECONDS = 30
@@ -118,11 +124,11 @@ class Reply:
 
 
 @contextmanager
-def opened(source: Source, method: str, deadline: Deadline) -> Iterator[Reply]:
-    """Ask for the source, wherever it redirects to, and refuse every answer but 200."""
+def opened(source: Source, method: str, deadline: Deadline, networks: tuple[Network, ...]) -> Iterator[Reply]:
+    """Ask for the source, wherever it redirects to, and refuse every answer but 200; networks: see `reach`."""
     url, login = source.url, source.login
     for _hop in range(REDIRECTS + 1):
-        with _exchange(url, login, source.trust, method, deadline) as response:
+        with _exchange(_Asked(url, login, source.trust, networks), method, deadline) as response:
             target = response.getheader("Location") if response.status in REDIRECTING else None
             if target is None:
                 yield _judged(response, place(urlsplit(url)), deadline)
@@ -140,33 +146,44 @@ def _redirected(url: str, target: str, trust: Trust) -> str:
     return parts.geturl()
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """Of one server."""
+
+    url: str
+    login: tuple[str, str] | None
+    trust: Trust
+    networks: tuple[Network, ...]
+
+
 @contextmanager
-def _exchange(
-    url: str, login: tuple[str, str] | None, trust: Trust, method: str, deadline: Deadline
-) -> Iterator[http.client.HTTPResponse]:
-    parts = urlsplit(url)
+def _exchange(asked: _Asked, method: str, deadline: Deadline) -> Iterator[http.client.HTTPResponse]:
+    parts = urlsplit(asked.url)
     where = place(parts)
     deadline.check(where)
-    connection = _connection(parts, trust)
-    try:
-        with _refusing(where, deadline):
-            connection.connect()
+    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+    with _refusing(where, deadline):
+        places = places_of(host, port, asked.networks)
+    terse = any(known.is_own for known in places)
+    context = asked.trust.context() if parts.scheme == "https" else None
+    with closing(_connection(host, port, context)) as connection:
+        with _refusing(where, deadline, terse=terse):
+            connection.sock = connected(places, CONNECT_SECONDS)
+            if context:
+                connection.sock = context.wrap_socket(connection.sock, server_hostname=host)
         connection.sock.settimeout(STALL_SECONDS)
         with deadline.over(connection.sock):
-            with _refusing(where, deadline):
-                connection.request(method, _target(parts), headers=_headers(login))
+            with _refusing(where, deadline, terse=terse):
+                connection.request(method, _target(parts), headers=_headers(asked.login))
                 response = connection.getresponse()
             with response:
                 yield response
-    finally:
-        connection.close()
 
 
-def _connection(parts: SplitResult, trust: Trust) -> http.client.HTTPConnection:
-    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=CONNECT_SECONDS)
-    return http.client.HTTPSConnection(host, port, timeout=CONNECT_SECONDS, context=trust.context())
+def _connection(host: str, port: int, context: ssl.SSLContext | None) -> http.client.HTTPConnection:
+    if context is None:
+        return http.client.HTTPConnection(host, port)
+    return http.client.HTTPSConnection(host, port, context=context)
 
 
 def _target(parts: SplitResult) -> str:
@@ -208,13 +225,23 @@ def _seconds_between(earlier: str, later: str | None) -> float:
 
 
 @contextmanager
-def _refusing(where: str, deadline: Deadline) -> Iterator[None]:
-    """Say what is wrong with the other server, which is nothing that asking us again would mend."""
+def _refusing(where: str, deadline: Deadline, *, terse: bool = False) -> Iterator[None]:
+    """Say what is wrong with the other server, which is nothing that asking us again would mend.
+
+    terse: say it in the log only. Else images were a way to find out what listens on this host.
+    """
     try:
         yield
+    except Forbidden:
+        text = "no image is fetched from this host itself, or from its links, unless media.networks allows the address"
+        refuse(f"{where}: {text}", INACCESSIBLE)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         deadline.check(where)
-        refuse(f"{where}: {_reason(error)}", INACCESSIBLE)
+        reason = _reason(error)
+        if terse and not isinstance(error, (ssl.SSLCertVerificationError, http.client.IncompleteRead)):
+            LOG.warning("%s: %s", where, reason)
+            reason = "no server of images answers there; the service's log says more"
+        refuse(f"{where}: {reason}", INACCESSIBLE)
 
 
 def _reason(error: Exception) -> str:

@@ -16,7 +16,7 @@ import libvirt
 import pytest
 import requests
 import sushy
-from support import image_server
+from support import bmc_lab, image_server
 from support.bmc_lab import DIRECTORY, MEDIA, SERVICE_USER
 from support.waiting import wait_until
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from support.image_server import ImageServer
     from support.private_libvirtd import PrivateLibvirtd
 
+OWN_ADDRESS = "192.0.2.80"
 MIB, GIB = 1 << 20, 1 << 30
 READ_AGAIN = "The configuration has been read again"
 
@@ -71,7 +72,7 @@ class Nodes:
     @contextmanager
     def configured(self, **media: object) -> Iterator[None]:
         """Other settings for a while."""
-        self._configure(media={"directory": MEDIA, "max_bytes": GIB, "timeout": 60, "ca_file": None, **media})
+        self._configure(media={**bmc_lab.MEDIA_SETTINGS, **media})
         try:
             yield
         finally:
@@ -429,7 +430,7 @@ def test_fault_15_nothing_but_an_image_is_inserted(nodes: Nodes, web: ImageServe
         web.url("/zero.iso"): "nothing known",
         web.url("/index"): "a directory listing",
         web.url("/no.iso"): "404",
-        "http://127.0.0.1:1/boot.iso": "Connection refused",
+        "http://127.0.0.1:1/boot.iso": "no server of images answers there",
         "http://no.such.host.invalid/boot.iso": "no such host",
         "http://" + "x" * 70 + ".invalid/boot.iso": "",
     }
@@ -457,6 +458,34 @@ def test_attacks_by_url(nodes: Nodes, web: ImageServer) -> None:
         web.url("/half"): "announced",
     }
     refuse_all(nodes, refused)
+
+
+@pytest.fixture
+def own_address(lab: BmcLab) -> Iterator[str]:
+    """Another address of the host than loopback."""
+    lab.libvirtd.run(["ip", "address", "add", f"{OWN_ADDRESS}/32", "dev", "lo"])
+    yield OWN_ADDRESS
+    lab.libvirtd.run(["ip", "address", "delete", f"{OWN_ADDRESS}/32", "dev", "lo"])
+
+
+def test_nothing_is_fetched_from_the_host_itself(nodes: Nodes, web: ImageServer, own_address: str) -> None:
+    image_server.write_iso(web.directory / "inside.iso")
+    hosts = ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "localhost", "0.0.0.0", "127.255.255.254", own_address]  # noqa: S104
+    hosts += ["[::1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[::]", "169.254.169.254", "[fe80::1%25lo]", "224.0.0.1"]
+    inside = [f"http://{host}:{web.port}/inside.iso" for host in hosts] + [f"https://127.0.0.1:{web.port}/inside.iso"]
+    with nodes.configured(networks=[]):
+        told = {messages(nodes.insert({"Image": url}))[1].replace(url, "<url>") for url in inside}
+        [text] = told - {"The image cannot be inserted: <url>: there is no such host."}
+        assert "media.networks" in text
+        closed = f"http://{own_address}:1/inside.iso"
+        assert messages(nodes.insert({"Image": closed}))[1].replace(closed, "<url>") == text
+    with nodes.configured(networks=[f"{own_address}/32"]):
+        outside = web.url("").replace("127.0.0.1", own_address)
+        for url in inside:
+            if own_address not in url:
+                assert nodes.insert({"Image": f"{outside}/redirect?{url}"})[0] == 400
+        assert web.requests("/inside.iso") == []
+        assert nodes.insert({"Image": f"{outside}/redirect?{outside}/inside.iso"}) == (204, None)
 
 
 def refuse_all(nodes: Nodes, refused: dict[str, str]) -> None:

@@ -53,12 +53,19 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     assert read.listen[1] == Listen("fd00::1", 8000)
     assert read.tls == Tls(Path("/tls/server.pem"), Path("/tls/server.key"))
     assert read.media.ca_file is None
+    assert read.media.networks == ()
     assert read.ipmi == (Ipmi(ONE, "one", ("172.22.0.254", "192.168.126.1"), 6230, "admin", "p"),)
     one, operator = read.account("one"), read.account("operator")
     assert one
     assert operator
     assert [one.commands(system) for system in read.systems] == [True, False]
     assert [operator.commands(system) for system in read.systems] == [True, True]
+
+
+def test_networks_of_images_are_read(tmp_path: Path) -> None:
+    media = {**GOOD["media"], "networks": ["192.168.126.0/24", "fd00::/64"]}
+    networks = reading.load(written(tmp_path, {**GOOD, "media": media})).media.networks
+    assert [str(network) for network in networks] == media["networks"]
 
 
 def test_systems_are_found_by_uuid_in_any_case_and_by_name(tmp_path: Path) -> None:
@@ -98,6 +105,8 @@ def test_no_password_is_in_the_text_of_a_config(tmp_path: Path) -> None:
         (["accounts", 1, "systems"], [IPMI["uuid"].replace("1", "7")], "accounts: one is for "),  # type: ignore[attr-defined]
         (["accounts", 1, "systems"], [1], "accounts[1]: systems must be a list of texts"),
         (["media"], [], "the file: media must be of type dict, not list"),
+        (["media", "networks"], ["10.0.0.1/8"], "media: networks: 10.0.0.1/8 has host bits set"),
+        (["media", "networks"], "10.0.0.0/8", "media: networks must be of type list, not str"),
         (["ipmi"], [IPMI, IPMI], f"ipmi: UUID {ONE} is there twice"),
         (["ipmi"], [IPMI, {**IPMI, "uuid": TWO}], "ipmi: address and port ('172.22.0.254', 6230) is there twice"),
         (["ipmi"], [{**IPMI, "addresses": []}], "ipmi[0]: addresses: without one nobody can come in"),

@@ -92,6 +92,7 @@ def _config(lab: Lab, hashed: Callable[[str], str | None], clear: Callable[[str]
             "max_bytes": lab.media.max_bytes,
             "timeout": lab.media.timeout,
             "ca_file": lab.media.ca_file,
+            "networks": [str(network) for network in lab.media.networks],
         },
         "state": str(lab.state),
         **({"ipmi": ipmi} if ipmi else {}),

@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import ADDRESS, OPERATOR, PORT, Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
+from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import NETWORK
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
@@ -122,6 +124,9 @@ class Media:
     max_bytes: int = key(Whole(LEAST_BYTES, MOST_BYTES), "Largest image.", default=20 * 1024**3)
     timeout: int = key(Whole(1, MOST_SECONDS), "Seconds that a download may take.", default=3600)
     ca_file: str | None = key(SEEN_FILE, "Certificates to trust at image servers.")
+    networks: tuple[Network, ...] = key(
+        ListOf(NETWORK), "Where images may be fetched from addresses of this host itself.", default=[]
+    )
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,10 @@ def steps(current: Emulator | None, wanted: Emulator | None) -> list[str]:
             media(ca_file="/root/ca.pem"),
             "media.ca_file: must be outside /root, which the service does not see: in /var, /srv or /etc (got '/root/",
         ),
+        (
+            media(networks=["10.0.0.1/8"]),
+            "media.networks[0]: must be a network, not an address in it: 10.0.0.0/8 (got '10.0.0.1/8')",
+        ),
         ({"user": "root"}, "user: must be a system user without privileges, such as nometal-bmc (got 'root')"),
         ({"user": "a b"}, "user: must be a system user without privileges, such as nometal-bmc (got 'a b')"),
         (

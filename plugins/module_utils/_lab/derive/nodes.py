@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6
-from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import machine_networks
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import machine_network_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import (
@@ -110,6 +112,7 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "listen": listen,
         "services": services,
         "endpoints": [{"address": address, **service} for address in listen for service in services],
+        "media_networks": [str(network) for network in _media_networks(lab)],
         "url": None
         if own.protocol == BmcProtocol.IPMI
         else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
@@ -119,6 +122,11 @@ def bmc(lab: Lab) -> dict[str, Any]:
 def _listen(lab: Lab) -> list[Address]:
     provisioning = [lab.provisioning.host] if lab.provisioning else []
     return [*(family.gateway for family in lab.families), *provisioning]
+
+
+def _media_networks(lab: Lab) -> Sequence[Network]:
+    declared = lab.spec.bmc.media_networks
+    return machine_networks(lab.spec) if declared is None else declared
 
 
 def _bmc_host(lab: Lab) -> Address:

@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core import addresses as net
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import Addresses
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
     HIGHEST_PORT,
     LEAST_DISK,
@@ -148,6 +149,11 @@ class Bmc:
     )
     port: int | None = key(PORT, "Port; the first of one per node for ipmi.", derived="8000, or 6230 for ipmi")
     tls: bool | None = key(YesNo(), "Whether to use TLS.", derived="true; false for ipmi, which has none")
+    media_networks: tuple[Network, ...] | None = key(
+        ListOf(net.NETWORK),
+        "Where BMCs fetch images from the hypervisor's own addresses, which are closed to them otherwise.",
+        derived="the machine network",
+    )
 
 
 @dataclass(frozen=True)
