@@ -45,7 +45,7 @@ accepted:
   type: list
   elements: str
   sample: [quay.io, registry.redhat.io]
-unreachable:
+without_answer:
   description: Registries that are not reachable from this host, each with the reason.
   returned: success
   type: dict
@@ -80,7 +80,7 @@ def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
     return {
         "changed": False,
         "accepted": [login.registry for login in logins if login.answer is Answer.ACCEPTED],
-        "unreachable": unreachable,
+        "without_answer": unreachable,
         "warnings": [f"{registry} is not reachable: {why}" for registry, why in unreachable.items()],
     }
 

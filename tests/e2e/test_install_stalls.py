@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from support.install_lab import InstallLab
     from support.lab_host import LabHost
 
-    Look = Callable[[str], None]
+    Look = Callable[..., None]
 
 FILTER = """table inet mine {{
     chain in {{ type filter hook input priority 0; {rule}; }}
@@ -28,6 +28,7 @@ NO_DHCP, NO_BMC = "udp dport 67 drop", "tcp dport 8000 drop"
 LIBVIRT = "libvirtd.service libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket"
 CREDENTIALS = "/var/lib/nometal/bmc/lab/credentials.json"
 NETWORK = "nometal-lab"
+UNUSED = "192.168.126.250"
 BOOTSTRAP = "virsh list --name | grep -- -bootstrap$"
 IMPATIENCE = "ipi_install_patience=0.01"
 """Eight seconds for the API, three for a BMC, and six for a node that says nothing."""
@@ -43,8 +44,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallLab]:
 def look(lab: InstallLab, request: pytest.FixtureRequest) -> Look:
     """Find what is wrong with this fault; a recording has its name, and is judged by tests/unit."""
 
-    def look(fault: str) -> None:
-        seen = stall_recorder.look(lab)
+    def look(fault: str, **installation: Any) -> None:
+        seen = stall_recorder.look(lab, **installation)
         if request.config.getoption("--record"):
             stall_recorder.keep(lab, fault, seen)
         else:
@@ -95,6 +96,10 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
             wait_until_told(lab, "bootstrap", "has no address")
             wait_until_told(lab, "host", "keeps from the DHCP server")
             look("bootstrap_without_address")
+            [mac] = macs_of_bootstrap(host)
+            host.run(f"virsh domif-setlink $({BOOTSTRAP}) {mac} down")
+            look("static_bootstrap_without_carrier", bootstrap={"mode": "static", "ips": [UNUSED]})
+            host.run(f"virsh domif-setlink $({BOOTSTRAP}) {mac} up")
 
         host.run("systemctl stop nometal-bmc-lab")
         lab.scenario(hang={"stage": "control plane", "host": "control-plane-1"})
@@ -126,6 +131,23 @@ def test_what_fails_at_once_is_blamed_on_nobody_else(lab: InstallLab, look: Look
     look("failed_at_once")
 
 
+@pytest.mark.full
+def test_control_plane_nodes_that_are_off_after_bootstrapping(lab: InstallLab, look: Look) -> None:
+    removed = lab.remove_cluster()
+    assert removed.returncode == 0, ending(removed.stdout)
+    lab.scenario(hang={"stage": "initialize"})
+    with installing(lab) as run:
+        wait_until_told(lab, "installer", "initialize")
+        nodes = [f"lab-{name}" for name in stall_faults.EVERY_NODE]
+        lab.host.run("\n".join(f"virsh destroy {name}" for name in nodes))
+        wait_until_told(lab, "control plane", "switched off")
+        look("nodes_off")
+        lab.host.run("\n".join(f"virsh start {name}" for name in nodes))
+        lab.scenario()
+        shown = run.communicate(timeout=PATIENCE)[0]
+    assert run.returncode == 0, ending(shown)
+
+
 @pytest.fixture(scope="module")
 def hung(lab: InstallLab) -> Iterator[InstallLab]:
     """While nothing but the API is missing."""
@@ -143,8 +165,12 @@ def test_an_api_that_does_not_come_up(hung: InstallLab, look: Look) -> None:
     look("api_not_up")
 
 
+def macs_of_bootstrap(host: LabHost) -> list[str]:
+    return host.run(f"virsh domiflist $({BOOTSTRAP}) | grep -o '52:54[0-9a-f:]*'").stdout.split()
+
+
 def has_lease(host: LabHost) -> bool:
-    [mac] = host.run(f"virsh domiflist $({BOOTSTRAP}) | grep -o '52:54[0-9a-f:]*'").stdout.split()
+    [mac] = macs_of_bootstrap(host)
     return mac in host.run(f"virsh net-dhcp-leases {NETWORK}").stdout
 
 

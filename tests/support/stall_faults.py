@@ -29,6 +29,10 @@ FAULTS: dict[str, Sequence[Expected]] = {
         ("host", "host.filtered", {"rule": f"`udp dport 67 drop` {IN_MINE}", "port": 67, "serves": "dhcp"}),
         ("bootstrap", "bootstrap.no-address", {"name": BOOTSTRAP, "macs": MACS, "is_filtered": True}),
     ),
+    "static_bootstrap_without_carrier": (("bootstrap", "bootstrap.no-carrier", {"name": BOOTSTRAP, "macs": MACS}),),
+    "nodes_off": (
+        ("control plane", "nodes.off", {"nodes": EVERY_NODE, "vms": [f"lab-{name}" for name in EVERY_NODE]}),
+    ),
     "bmcs_stopped": (("BMC", "bmc.no-answer", {"nodes": EVERY_NODE, "error": re.compile(r".*Connection refused")}),),
     "failed_at_once": (),
     "api_not_up": (NOT_UP,),

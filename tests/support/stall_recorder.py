@@ -27,14 +27,15 @@ PATIENCE = 0.001
 """Whatever stands still is looked into at once."""
 
 
-def look(lab: InstallLab) -> dict[str, Any]:
-    """As the watch looks at it; for `stall_recording.read`."""
+def look(lab: InstallLab, **others: Any) -> dict[str, Any]:
+    """As the watch looks at it; for `stall_recording.read`. Others are of the installation."""
     model = rehearsal_lab.model(lab.inventory())
     installation = {
         "domain": model["domain"],
         "api_vips": model["vips"]["api"],
         "nodes": [node for node in model["nodes"] if node["installer"]],
         "tools": str(PurePosixPath(lab.host.run(f"ls {OC}").stdout.split()[0]).parent),
+        **others,
     }
     return host_program.run(lab.host, PROGRAM, {"lab": lab.name, "installation": installation, "patience": PATIENCE})
 

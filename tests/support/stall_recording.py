@@ -21,7 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evi
     gather,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Addressing, Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import watch as stalls
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import INSTALLER
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
@@ -74,5 +74,7 @@ def _judged(evidence: Evidence) -> Evidence:
 
 if __name__ == "__main__":
     given = json.load(sys.stdin)
-    installed = Installation(Paths(given.pop("lab")), **given.pop("installation"))
+    installation = given.pop("installation")
+    addressing = Addressing(**installation.pop("bootstrap", {}))
+    installed = Installation(Paths(given.pop("lab")), bootstrap=addressing, **installation)
     json.dump(dataclass_json.written(recorded(installed, **given)), sys.stdout)

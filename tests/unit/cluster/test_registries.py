@@ -84,8 +84,8 @@ def test_a_refused_login_is_an_error_that_quotes_no_password(registry: str) -> N
 def test_what_is_not_reachable_is_a_warning() -> None:
     told = registry_logins.run({"pull_secret": pull_secret(**{"localhost:1": GOOD}), "environment": "{}"})
     assert told["accepted"] == []
-    assert "refused" in told["unreachable"]["localhost:1"]
-    assert told["warnings"] == [f"localhost:1 is not reachable: {told['unreachable']['localhost:1']}"]
+    assert "refused" in told["without_answer"]["localhost:1"]
+    assert told["warnings"] == [f"localhost:1 is not reachable: {told['without_answer']['localhost:1']}"]
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"auths": []}', f'{{"auths": {{"a": "{GOOD}"}}}}', GOOD])

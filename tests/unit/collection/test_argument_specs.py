@@ -132,3 +132,10 @@ def test_modules_are_documented_as_they_are(name: str) -> None:
 def test_a_difference_of_the_documentation_is_found(name: str, change: dict[str, Any], difference: str) -> None:
     told = documented("libvirt_bridge_net")
     assert difference in undocumented(libvirt_bridge_net.ARGUMENTS, {**told, name: {**told[name], **change}})
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_returns_what_ansible_takes_for_the_state_of_a_task(name: str) -> None:
+    """A host with a result `unreachable` takes no more part in the play."""
+    returned = yaml.safe_load(getattr(MODULES[name], "RETURN", "")) or {}
+    assert not returned.keys() & {"unreachable", "failed", "skipped", "skip_reason", "invocation", "exception"}
