@@ -136,16 +136,11 @@ def test_control_plane_nodes_that_are_off_after_bootstrapping(lab: InstallLab, l
     removed = lab.remove_cluster()
     assert removed.returncode == 0, ending(removed.stdout)
     lab.scenario(hang={"stage": "initialize"})
-    with installing(lab) as run:
+    with installing(lab):
         wait_until_told(lab, "installer", "initialize")
-        nodes = [f"lab-{name}" for name in stall_faults.EVERY_NODE]
-        lab.host.run("\n".join(f"virsh destroy {name}" for name in nodes))
+        lab.host.run("\n".join(f"virsh destroy {name}" for name in stall_faults.EVERY_VM))
         wait_until_told(lab, "control plane", "switched off")
         look("nodes_off")
-        lab.host.run("\n".join(f"virsh start {name}" for name in nodes))
-        lab.scenario()
-        shown = run.communicate(timeout=PATIENCE)[0]
-    assert run.returncode == 0, ending(shown)
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ ADDRESS = re.compile(r"192\.168\.126\.\d+")
 NAME, VIP = "api.lab.lab.example.test", "192.168.126.5"
 IN_MINE = "in table inet mine, chain in"
 EVERY_NODE = [f"control-plane-{number}" for number in range(3)]
+EVERY_VM = [f"lab-{name}" for name in EVERY_NODE]
+SILENT = re.compile("timed out|No route to host")
 REFUSED = {"vip": VIP, "error": "Connection refused"}
 NOT_UP = ("API", "api.not-up", {**REFUSED, "address": ADDRESS})
 
@@ -30,9 +32,7 @@ FAULTS: dict[str, Sequence[Expected]] = {
         ("bootstrap", "bootstrap.no-address", {"name": BOOTSTRAP, "macs": MACS, "is_filtered": True}),
     ),
     "static_bootstrap_without_carrier": (("bootstrap", "bootstrap.no-carrier", {"name": BOOTSTRAP, "macs": MACS}),),
-    "nodes_off": (
-        ("control plane", "nodes.off", {"nodes": EVERY_NODE, "vms": [f"lab-{name}" for name in EVERY_NODE]}),
-    ),
+    "nodes_off": (("API", "api.nodes-off", {"vip": VIP, "error": SILENT, "nodes": EVERY_NODE, "vms": EVERY_VM}),),
     "bmcs_stopped": (("BMC", "bmc.no-answer", {"nodes": EVERY_NODE, "error": re.compile(r".*Connection refused")}),),
     "failed_at_once": (),
     "api_not_up": (NOT_UP,),
