@@ -20,6 +20,7 @@ from nometal_bmc.front import guard
 from nometal_bmc.media.drives import Media
 from nometal_bmc.redfish import (
     list_views,
+    log_views,
     manager_views,
     media_views,
     nic_views,
@@ -90,6 +91,7 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     for error in (Exception, FishyError, Refused):
         app.register_error_handler(error, _answer)
     guard.protect(app, current)
+    log_views.add_views(app, app.extensions["nometal_bmc"].log)
     watch.start()
     return app
 

@@ -64,6 +64,7 @@ EXAMPLES = r"""
     patterns:
       - nometal_bmc/*.py
       - nometal_bmc/config/*.py
+      - nometal_bmc/events/*.py
       - nometal_bmc/front/*.py
       - nometal_bmc/ipmi/*.py
       - nometal_bmc/media/*.py

@@ -17,6 +17,8 @@ from nometal_bmc.config import passwords
 from nometal_bmc.front.throttle import Throttle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nometal_bmc.config.passwords import HashedPassword
     from nometal_bmc.config.reading import CurrentConfig
     from nometal_bmc.config.settings import Account
@@ -35,8 +37,16 @@ def unauthorized() -> Refused:
 class Credentials:
     """Pays for the expensive hash once for each account, and never for those who have been wrong too often."""
 
-    def __init__(self, current: CurrentConfig, throttle: Throttle | None = None) -> None:
+    def __init__(
+        self,
+        current: CurrentConfig,
+        throttle: Throttle | None = None,
+        *,
+        refused: Callable[[Account | None, str], None] = lambda _account, _source: None,
+    ) -> None:
+        """`refused` is told of each wrong login: the account, if there is such, and the source address."""
         self._current = current
+        self._refused = refused
         self._throttle = throttle or Throttle()
         self._key = secrets.token_bytes(32)
         self._verified: dict[str, bytes] = {}  # an account has one right password, so this is as long as their list
@@ -64,6 +74,7 @@ class Credentials:
         right = self._hash_of(account).matches(password)
         if not account or not right:
             LOG.warning("Refused a login from %s for %s", source, account.name if account else "an unknown account")
+            self._refused(account, source)
             raise unauthorized()
         self._throttle.succeeded(source, who)
         self._remember(account, password)

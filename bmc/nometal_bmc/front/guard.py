@@ -11,7 +11,9 @@ import flask
 from werkzeug.datastructures import Authorization
 
 from nometal_bmc.answers import not_found
-from nometal_bmc.front import sessions
+from nometal_bmc.events.log import EventLog
+from nometal_bmc.events.logins import Logins
+from nometal_bmc.front import sessions, streams
 from nometal_bmc.front.credentials import Credentials, unauthorized
 from nometal_bmc.redfish import service_views
 from nometal_bmc.redfish.wishes import Request
@@ -34,7 +36,10 @@ class Guard:
 
     def __init__(self, current: CurrentConfig) -> None:
         self.current = current
-        self.credentials = Credentials(current)
+        self.log = EventLog(lambda: current.config.state / "events")
+        self.logins = Logins(self.log)
+        self.streams = streams.Streams(self.log, current)
+        self.credentials = Credentials(current, refused=self.logins.failed)
         self.sessions = sessions.Sessions(current)
 
     def is_login(self, environ: dict[str, Any]) -> bool:
@@ -68,6 +73,7 @@ def protect(app: flask.Flask, current: CurrentConfig) -> None:
         app.add_url_rule(service_views.ODATA_PATH, "odata", service_views.show_odata)
         app.add_url_rule(service_views.METADATA_PATH, "metadata", service_views.metadata)
         sessions.add_routes(app)
+        streams.add_routes(app)
 
 
 def _admit() -> None:
@@ -88,6 +94,8 @@ def _account(guard: Guard) -> Account:
     else:
         login = _basic(flask.request.environ)
         account = guard.credentials.verify(*login) if login else None
+        if login and account:
+            guard.logins.succeeded(account, login[0])
     if account is None:
         raise unauthorized()
     return account

@@ -78,6 +78,7 @@ class Server:
         ticking = asyncio.create_task(self._tick(state))
         await stop.wait()
         ticking.cancel()
+        bridge.end_streams()
         await self._end(door)
         bridge.close()
 

@@ -159,6 +159,7 @@ def _create() -> tuple[dict[str, Any], int, dict[str, str]]:
     name, password = asked["UserName"], asked["Password"]
     account = _credentials().verify(flask.request.remote_addr or "", name, password)
     flask.request.environ["nometal_bmc.account"] = account.name
+    flask.current_app.extensions["nometal_bmc"].logins.succeeded(account, flask.request.remote_addr or "")
     session, token = _sessions().create(account)
     return session.body, 201, {"X-Auth-Token": token, "Location": f"{SESSIONS_PATH}/{session.id}"}
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nometal_bmc.answers import Refused
 from nometal_bmc.front.door import LOGGED_IN
 from nometal_bmc.front.guard import MOST_BODY_BYTES
+from nometal_bmc.front.streams import STREAM
 from nometal_bmc.redfish.wishes import NOTED
 
 if TYPE_CHECKING:
@@ -70,7 +71,11 @@ class Bridge:
             answer = _answer_to(refused)
         except ConnectionError:
             return
-        await _send(answer, send)
+        if STREAM in environ:
+            await send({"type": "http.response.start", "status": answer.status, "headers": _encoded(answer.headers)})
+            await environ[STREAM].run(receive, send)
+        else:
+            await _send(answer, send)
         _log(environ, answer.status, time.perf_counter() - start)
 
     async def _answer(self, environ: dict[str, Any], body: bytes, note_login: Callable[[], None]) -> Answer:
@@ -99,6 +104,10 @@ class Bridge:
         except Exception:
             LOG.exception("The application has failed")
             return _answer_to(Refused(500, "InternalError", "The service has failed; its log says why."))
+
+    def end_streams(self) -> None:
+        """Let those go who would listen for ever."""
+        self._guard.streams.end()
 
     def close(self) -> None:
         """Take no more requests."""
@@ -178,11 +187,15 @@ def _routed(path: str) -> str:
 
 
 async def _send(answer: Answer, send: Send) -> None:
-    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+    headers = _encoded(answer.headers)
     if answer.status not in WITHOUT_BODY and not any(name == b"content-length" for name, _value in headers):
         headers.append((b"content-length", str(len(answer.body)).encode()))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})
+
+
+def _encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
 
 
 def _log(environ: dict[str, Any], status: int, seconds: float) -> None:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused
+from nometal_bmc.events.log import SETTINGS
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
-from nometal_bmc.redfish.wishes import Kinds, checked, note
+from nometal_bmc.redfish.wishes import Kinds, becomes_event, checked, note, noted
 from nometal_bmc.vms import notes
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
         "DateTime": now.astimezone(_zone(zone)).isoformat(timespec="seconds"),
         "DateTimeLocalOffset": zone,
         "VirtualMedia": {"@odata.id": f"/redfish/v1/Systems/{uuid}/VirtualMedia"},
+        "LogServices": {"@odata.id": f"/redfish/v1/Managers/{uuid}/LogServices"},
         "Links": {
             "ManagerForServers": [{"@odata.id": f"/redfish/v1/Systems/{uuid}"}],
             "ManagerForChassis": [{"@odata.id": CHASSIS_PATH}],
@@ -56,6 +58,7 @@ def change(domains: Domains, uuid: str, wanted: dict[str, Any]) -> None:
         _zone(wishes["DateTimeLocalOffset"])
     ahead = _ahead(wishes["DateTime"]) if "DateTime" in wishes else None
     note(**wishes)
+    becomes_event(SETTINGS, f"Clock set: {noted()}")
     with domains.edit(uuid) as root:
         zone, before = _clock(notes.read(root))
         clock = f"{before if ahead is None else ahead:.0f}"

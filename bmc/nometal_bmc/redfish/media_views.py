@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 import flask
 
 from nometal_bmc.answers import Refused, not_found
+from nometal_bmc.events.log import MEDIA
 from nometal_bmc.media.drives import DEVICE
 from nometal_bmc.media.source import place, split
-from nometal_bmc.redfish.wishes import PARAMETER, PROPERTY, Kinds, Words, checked, note, one_of
+from nometal_bmc.redfish.wishes import PARAMETER, PROPERTY, Kinds, Words, becomes_event, checked, note, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ def add_views(app: flask.Flask, media: Media) -> None:
     def eject(identity: str, device: str) -> flask.Response:
         uuid = _system_of(identity, device)
         checked(flask.request.json, {}, words=PARAMETER)
-        media.eject(uuid)
+        _eject(media, uuid)
         return _nothing()
 
     def change(identity: str, device: str) -> flask.Response:
@@ -105,7 +106,13 @@ def _insert(media: Media, uuid: str, wishes: dict[str, Any], words: Words) -> No
     source = split(wishes["Image"])
     _check_possible(wishes, source.scheme.upper(), words)
     note(Image=place(source), VerifyCertificate=wishes.get("VerifyCertificate"))
+    becomes_event(MEDIA, f"Medium inserted: {place(source)}")
     media.insert(uuid, wishes["Image"], _login(wishes), verify=wishes.get("VerifyCertificate"))
+
+
+def _eject(media: Media, uuid: str) -> None:
+    becomes_event(MEDIA, "Medium ejected")
+    media.eject(uuid)
 
 
 def _change(media: Media, uuid: str, wishes: dict[str, Any]) -> None:
@@ -115,7 +122,7 @@ def _change(media: Media, uuid: str, wishes: dict[str, Any]) -> None:
     elif wishes.get("Inserted"):
         raise _image_missing(PROPERTY)
     elif "Image" in wishes or "Inserted" in wishes:
-        media.eject(uuid)
+        _eject(media, uuid)
     elif set(wishes) != {"VerifyCertificate"}:
         text = "Only Image, Inserted and VerifyCertificate can be changed."
         raise Refused(400, "PropertyMissing", text, prop="Image")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CHASSIS = "Enclosure"
 CHASSIS_PATH = f"{ROOT}/Chassis/{CHASSIS}"
-PARTS = ("Systems", "Managers", "Chassis", "SessionService")
+PARTS = ("Systems", "Managers", "Chassis", "SessionService", "EventService")
 ODATA_PATH, METADATA_PATH = f"{ROOT}/odata", f"{ROOT}/$metadata"
 SCHEMAS = {
     "ServiceRoot": "v1_3_1",
@@ -40,6 +40,14 @@ SCHEMAS = {
     "StorageCollection": "",
     "EthernetInterfaceCollection": "",
     "EthernetInterface": "v1_4_0",
+    "LogServiceCollection": "",
+    "LogService": "v1_1_0",
+    "LogEntryCollection": "",
+    "LogEntry": "v1_4_0",
+    "EventService": "v1_2_0",
+    "EventDestinationCollection": "",
+    "EventDestination": "v1_4_0",
+    "Event": "v1_3_0",
     "Message": "v1_0_5",
 }
 METADATA = """<?xml version="1.0" encoding="UTF-8"?>
@@ -96,8 +104,9 @@ def show_all_chassis() -> dict[str, Any]:
     return collection("Chassis", f"{ROOT}/Chassis", "Chassis", [CHASSIS])
 
 
-def show_chassis(systems: list[str]) -> dict[str, Any]:
-    """The enclosure, with those systems that the client may see."""
+def show_chassis(systems: list[str], *, whole: bool) -> dict[str, Any]:
+    """The enclosure, with those systems that the client may see; whole: all that are there."""
+    log = {"LogServices": {"@odata.id": f"{CHASSIS_PATH}/LogServices"}} if whole else {}
     return {
         "@odata.type": "#Chassis.v1_5_0.Chassis",
         "@odata.id": CHASSIS_PATH,
@@ -107,6 +116,7 @@ def show_chassis(systems: list[str]) -> dict[str, Any]:
         "Manufacturer": "nometal.ipi",
         "PowerState": "On",
         "Status": {"State": "Enabled", "Health": "OK"},
+        **log,
         "Links": {
             "ComputerSystems": [{"@odata.id": f"{ROOT}/Systems/{uuid}"} for uuid in systems],
             "ManagedBy": [{"@odata.id": f"{ROOT}/Managers/{uuid}"} for uuid in systems],
@@ -120,7 +130,7 @@ def add_views(app: flask.Flask, systems: Systems) -> None:
     def chassis(identity: str) -> flask.Response:
         if identity != CHASSIS:
             raise not_found(flask.request.path)
-        return flask.jsonify(show_chassis(systems.systems))
+        return flask.jsonify(show_chassis(systems.systems, whole=flask.g.account.systems is None))
 
     app.view_functions.update(
         root_resource=lambda: flask.jsonify(show_root()),

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused, not_found
+from nometal_bmc.events.log import BOOT, POWER, SETTINGS
 from nometal_bmc.redfish.boot_wishes import boot_wish
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
-from nometal_bmc.redfish.wishes import PARAMETER, checked, note, one_of
+from nometal_bmc.redfish.wishes import PARAMETER, becomes_event, checked, note, noted, one_of
 from nometal_bmc.vms import boot, firmware, power
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
     present = root if live is None else live
     mode = firmware.mode(firmware.shown(root, live))
     path = f"/redfish/v1/Systems/{uuid}"
-    parts = ["Processors", "SimpleStorage", "Storage", "EthernetInterfaces", "VirtualMedia"]
+    parts = ["Processors", "SimpleStorage", "Storage", "EthernetInterfaces", "VirtualMedia", "LogServices"]
     if mode == "UEFI":
         parts.append("SecureBoot")
     return {
@@ -83,6 +84,7 @@ def _summaries(present: Any) -> dict[str, Any]:
 def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> None:
     """PATCH: all of it or nothing."""
     wish = boot_wish(checked(body, {"Boot": (dict,)}, read_only=FIXED)["Boot"])
+    becomes_event(BOOT, f"Boot settings changed: {noted()}")
     override = wish.write(domains, domains.read(uuid))  # a rehearsal: what is refused here has changed nothing
     if override.target == "UefiHttp":
         media.insert(uuid, override.http_uri)
@@ -100,6 +102,7 @@ def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
     kind = checked(body, {"ResetType": (str,)}, words=PARAMETER)["ResetType"]
     one_of(kind, power.RESET_TYPES, "ResetType", PARAMETER)
     note(ResetType=kind)
+    becomes_event(POWER, f"Reset {kind}")
     power.reset(domains, uuid, kind)
 
 
@@ -126,6 +129,7 @@ def change_secure_boot(domains: Domains, uuid: str, body: dict[str, Any]) -> Non
     fixed = ("SecureBootCurrentBoot", "SecureBootMode", "Id", "Name")
     wanted = checked(body, {"SecureBootEnable": (bool,)}, read_only=fixed)["SecureBootEnable"]
     note(SecureBootEnable=wanted)
+    becomes_event(SETTINGS, f"Secure boot {'enabled' if wanted else 'disabled'} from the next start on")
     with domains.edit(uuid) as root:
         _check_uefi(root)
         firmware.set_secure(domains, root, wanted)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Kinds = dict[str, "tuple[type, ...]"]
 
 NOTED = "nometal_bmc.noted"
+EVENT = "nometal_bmc.event"
 LONGEST_NOTE = 400
 
 
@@ -102,3 +103,13 @@ def note(**wishes: object) -> None:
     """Have the line of the log tell what the client wanted; only of what was found good, and never a secret."""
     texts = (f"{name}={value}" for name, value in wishes.items() if value is not None)
     flask.request.environ[NOTED] = " ".join(texts)[:LONGEST_NOTE].encode("unicode_escape").decode()
+
+
+def noted() -> str:
+    """What `note` has noted of this request."""
+    return str(flask.request.environ.get(NOTED, ""))
+
+
+def becomes_event(kind: str, text: str) -> None:
+    """Have the event log tell of this request, and of its outcome. No secret may be in the text."""
+    flask.request.environ[EVENT] = kind, text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import flask
@@ -45,14 +46,16 @@ class Now:
 
 
 @pytest.fixture(scope="module")
-def client() -> FlaskClient:
+def client(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
     """Of an application that tells which system it was asked for, and to which it was confined."""
     app = flask.Flask(__name__)
     for rule in RULES:
         app.add_url_rule(rule, rule, lambda **asked: {"asked": asked, "only": sorted(flask.g.get("systems", ["all"]))})
     app.register_error_handler(Refused, lambda refused: (refused.body, refused.status, refused.headers))
-    guard.protect(app, Now())  # type: ignore[arg-type]
-    guard.protect(app, Now())  # type: ignore[arg-type]
+    now = Now()
+    now.config = replace(now.config, state=tmp_path_factory.mktemp("state"))
+    guard.protect(app, now)  # type: ignore[arg-type]
+    guard.protect(app, now)  # type: ignore[arg-type]
     return app.test_client()
 
 

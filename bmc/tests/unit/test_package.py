@@ -16,11 +16,12 @@ KNOWS = {
     "answers": set(),
     "sources": set(),
     "config": set(),
+    "events": {"config"},
     "vms": {"answers", "config"},
     "media": {"answers", "config", "vms"},
-    "redfish": {"answers", "config", "vms", "media"},
-    "front": {"answers", "sources", "config", "redfish"},
-    "ipmi": {"answers", "sources", "config", "vms"},
+    "redfish": {"answers", "config", "events", "vms", "media"},
+    "front": {"answers", "sources", "config", "events", "redfish"},
+    "ipmi": {"answers", "sources", "config", "events", "vms"},
 }
 """All but the program and the application, which join the parts."""
 

@@ -1,0 +1,58 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Logins as events: who comes in again and again, or guesses, is noted now and then only."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from nometal_bmc.events.log import LOGIN, By, EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nometal_bmc.config.settings import Account
+
+__all__ = ["Logins"]
+
+QUIET_SECONDS = 10 * 60.0
+MOST_KNOWN = 4096
+
+
+class Logins:
+    """Of an account with systems of its own in their logs, of any other in the service's."""
+
+    def __init__(self, log: EventLog, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._noted: dict[tuple[str, str, bool], float] = {}
+
+    def succeeded(self, account: Account, address: str) -> None:
+        if self._is_due(account.name, address, failed=False):
+            self._add(account, "Login", account.name, address)
+
+    def failed(self, account: Account | None, address: str) -> None:
+        name = account.name if account else "an unknown account"
+        if self._is_due(name, address, failed=True):
+            self._add(account, "Login refused", name, address, failed=True)
+
+    def _is_due(self, name: str, address: str, *, failed: bool) -> bool:
+        key, now = (name, address, failed), self._clock()
+        with self._lock:
+            if now - self._noted.get(key, -QUIET_SECONDS) < QUIET_SECONDS:
+                return False
+            if len(self._noted) >= MOST_KNOWN:
+                self._noted = {known: when for known, when in self._noted.items() if now - when < QUIET_SECONDS}
+            if len(self._noted) >= MOST_KNOWN:
+                self._noted.clear()
+            self._noted[key] = now
+            return True
+
+    def _add(self, account: Account | None, text: str, name: str, address: str, *, failed: bool = False) -> None:
+        own = account.systems if account else None
+        for system in [None] if own is None else sorted(own):
+            self._log.add(system, LOGIN, text, By(name, address), failed=failed)
