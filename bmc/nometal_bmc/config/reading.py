@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nometal_bmc.config import passwords
+from nometal_bmc.config import changes, passwords
 from nometal_bmc.config.sections import ConfigError, Section, whole
 from nometal_bmc.config.settings import Account, Config, Ipmi, Listen, Media, Network, System, Tls
 
@@ -36,7 +36,8 @@ class CurrentConfig:
         self.path = Path(path)
         self._lock = threading.Lock()
         self._seen = self._signature()
-        self._config = load(self.path)
+        self._told = load(self.path)
+        self._config = changes.applied(self._told)
         self._next_look = time.monotonic() + LOOK_SECONDS
 
     @property
@@ -54,12 +55,21 @@ class CurrentConfig:
                 self._seen = signature
                 self._take()
 
+    def change_password(self, name: str, password: str) -> None:
+        """Of an account that there is: from now on, until the file has another one for it."""
+        with self._lock:
+            account = self._told.account(name)
+            if account is not None:
+                changes.write(self._told, account, password)
+                self._config = changes.applied(self._told)
+
     def _take(self) -> None:
         try:
-            self._config = load(self.path)
+            self._told = load(self.path)
         except ConfigError as error:
             LOG.error("Keeping the configuration of before: %s", error)  # noqa: TRY400 - the text says it all
         else:
+            self._config = changes.applied(self._told)
             LOG.info("The configuration has been read again")
 
     def _signature(self) -> tuple[int, ...]:

@@ -145,7 +145,7 @@ class EventLog:
 
     def _replace(self, system: str | None, lines: list[bytes]) -> None:
         file = self._file(system)
-        new = file.with_suffix(".new")
+        new = file.with_name(f".{file.name}.new")
         new.write_bytes(b"\n".join(lines) + b"\n")
         new.replace(file)
 

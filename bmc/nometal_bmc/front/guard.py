@@ -13,7 +13,7 @@ from werkzeug.datastructures import Authorization
 from nometal_bmc.answers import not_found
 from nometal_bmc.events.log import EventLog
 from nometal_bmc.events.logins import Logins
-from nometal_bmc.front import sessions, streams
+from nometal_bmc.front import accounts, sessions, streams
 from nometal_bmc.front.credentials import Credentials, unauthorized
 from nometal_bmc.redfish import service_views
 from nometal_bmc.redfish.wishes import Request
@@ -74,6 +74,7 @@ def protect(app: flask.Flask, current: CurrentConfig) -> None:
         app.add_url_rule(service_views.METADATA_PATH, "metadata", service_views.metadata)
         sessions.add_routes(app)
         streams.add_routes(app)
+        accounts.add_routes(app)
 
 
 def _admit() -> None:

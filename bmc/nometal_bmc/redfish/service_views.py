@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CHASSIS = "Enclosure"
 CHASSIS_PATH = f"{ROOT}/Chassis/{CHASSIS}"
-PARTS = ("Systems", "Managers", "Chassis", "SessionService", "EventService")
+PARTS = ("Systems", "Managers", "Chassis", "SessionService", "AccountService", "EventService")
 ODATA_PATH, METADATA_PATH = f"{ROOT}/odata", f"{ROOT}/$metadata"
 SCHEMAS = {
     "ServiceRoot": "v1_3_1",
@@ -40,6 +40,11 @@ SCHEMAS = {
     "StorageCollection": "",
     "EthernetInterfaceCollection": "",
     "EthernetInterface": "v1_4_0",
+    "AccountService": "v1_3_0",
+    "ManagerAccountCollection": "",
+    "ManagerAccount": "v1_1_1",
+    "RoleCollection": "",
+    "Role": "v1_2_0",
     "LogServiceCollection": "",
     "LogService": "v1_1_0",
     "LogEntryCollection": "",

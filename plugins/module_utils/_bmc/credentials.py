@@ -6,7 +6,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import secrets
+import stat
 import string
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 FILE, HASHES = OF_BMC_ACCOUNTS
+# The service's, for what clients have changed through their BMCs.
+CHANGES = ("state", "passwords.json")
+LARGEST_CHANGES = 1024 * 1024
 ALPHABET = string.ascii_letters + string.digits
 LENGTH = 16  # 95 bits, and what every IPMI client takes
 # 4 MiB and about 12 ms: what we generate needs no stretching, and a lab of 100 nodes has 101 of them.
@@ -49,7 +54,32 @@ def hashes_of(home: str | Path, lab: str) -> Path:
 
 
 def read(path: Path, short: Collection[str] = ()) -> dict[str, Login]:
-    """The file that people read too: what they have changed in it counts. Short: whose passwords IPMI has to take."""
+    """The accounts with their passwords of now, whoever has changed them. Short: whose passwords IPMI has to take."""
+    logins = read_file(path, short)
+    return {**logins, **changed(path, logins)}
+
+
+def changes_of(path: Path) -> Path:
+    """What the service of these credentials keeps of passwords that were changed through it."""
+    return path.parent.joinpath(*CHANGES)
+
+
+def changed(path: Path, logins: Mapping[str, Login]) -> dict[str, Login]:
+    """Those that clients have changed through their BMCs, unless somebody has changed the file since."""
+    found: dict[str, Login] = {}
+    changes = _changes(changes_of(path))
+    hashes = Hashes.read(path.with_name(HASHES)) if changes else Hashes({})
+    for name, login in logins.items():
+        change = changes.get(name)
+        if isinstance(change, dict) and change.get("replaces") == hashes.of(login) and change.get("replaces"):
+            entry = {**change, "username": login.username}
+            if not _fault(entry, is_for_ipmi=False):
+                found[name] = Login(login.username, entry["password"])
+    return found
+
+
+def read_file(path: Path, short: Collection[str] = ()) -> dict[str, Login]:
+    """The file that people read too: what they have changed in it counts."""
     entries = _load(path)
     faults = {name: _fault(entry, name in short) for name, entry in entries.items()}
     if any(faults.values()):
@@ -145,6 +175,19 @@ def _load(path: Path) -> dict[str, Any]:
     if not isinstance(entries, dict):
         raise OperatorError(f"{path} must hold a JSON object of accounts. Repair it, or remove it for new passwords.")
     return entries
+
+
+def _changes(path: Path) -> dict[str, Any]:
+    """The service writes there, so nothing in it is trusted, nor what it may lead to."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_CHANGES:
+                return {}
+            found = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _text(value: Mapping) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Port
 
 CREDENTIALS = "credentials"
+CHANGED_PASSWORDS = "changed passwords"
 POOL_VERBS = ("define", "build", "start", "autostart", "stop", "delete", "undefine")
 
 
@@ -45,6 +46,9 @@ class Emulator:
     # Files and directories that are there, and who may do what with them.
     access: dict[str, str] = field(default_factory=dict)
     usernames: dict[str, str] = field(default_factory=dict)
+    # Whose passwords were changed through their BMCs, and whether the service keeps such passwords.
+    changed: tuple[str, ...] = ()
+    keeps_passwords: bool = False
     ca: bool = False
     certificate: Certificate | None = None
     config: dict[str, Any] | None = None
@@ -77,14 +81,18 @@ def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
     for path, access in current.access.items():
         if wanted.access.get(path, access) != access:
             yield Step("protect", path)
-    if current.usernames != wanted.usernames:
-        yield Step("write", CREDENTIALS, credentials.differences(current.usernames, wanted.usernames))
+    if current.usernames != wanted.usernames or current.changed:
+        through_bmc = f"changed by their BMCs: {', '.join(current.changed)}" if current.changed else ""
+        differences = credentials.differences(current.usernames, wanted.usernames)
+        yield Step("write", CREDENTIALS, "; ".join(filter(None, (differences, through_bmc))))
     changed = {
         "CA": wanted.ca and not current.ca,
         "certificate": wanted.certificate is not None and current.certificate != wanted.certificate,
         "configuration": current.config != wanted.config,
     }
     yield from (Step("write", thing) for thing, differs in changed.items() if differs)
+    if current.keeps_passwords:
+        yield Step("remove", CHANGED_PASSWORDS)
     if not current.service.installed:
         yield Step("install", "service")
     if not current.service.running or current.service.serving != wanted.service.serving:
@@ -169,6 +177,8 @@ class EmulatorPort:
             directories=tuple(str(path) for path in layout.directories(lab) if path.is_dir()),
             access=dict(_access_there(lab)),
             usernames={name: login.username for name, login in logins.items()},
+            changed=tuple(self._changed()),
+            keeps_passwords=credentials.changes_of(lab.credentials).is_file(),
             ca=lab.tls and certificates.is_good_ca(_read_pair(lab.ca_key, lab.ca)),
             certificate=self._certificate() if lab.tls else None,
             config=config.told(config.text_in(lab.config), logins, hashes),
@@ -186,6 +196,12 @@ class EmulatorPort:
             if self._wanted:
                 raise
             return {}  # damage is no reason to keep them
+
+    def _changed(self) -> dict[str, Login]:
+        try:
+            return credentials.changed(self._lab.credentials, credentials.read_file(self._lab.credentials))
+        except OperatorError:
+            return {}
 
     def apply(self, step: Step) -> None:
         if step.verb in POOL_VERBS and step.target == self._lab.pool.name and self._pool:
@@ -207,6 +223,7 @@ class EmulatorPort:
                 "restart service": self._service.restart,
                 "remove service": self._service.remove,
                 "remove directory": self._remove_directory,
+                f"remove {CHANGED_PASSWORDS}": self._remove_changed_passwords,
             }[str(step)]()
 
     def _write_credentials(self) -> None:
@@ -230,6 +247,10 @@ class EmulatorPort:
         hashes = Hashes.read(lab.hashes).completed({name: logins[name] for name in lab.accounts})
         self._write(lab.hashes, hashes.text())
         self._write(lab.config, config.text_of(lab, logins, hashes))
+
+    def _remove_changed_passwords(self) -> None:
+        if not self._changed():  # else there is a new one: for the next run
+            files.remove(credentials.changes_of(self._lab.credentials))
 
     def _remove_directory(self) -> None:
         removal.remove_known(self._lab.directory, KNOWN_OF_BMC)

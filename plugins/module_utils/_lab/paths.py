@@ -35,7 +35,8 @@ OF_BMC_ACCOUNTS = ("credentials.json", "hashes.json")
 """Only _bmc/credentials.py knows what is in which."""
 KNOWN_OF_BMC = (
     *("config.json", *OF_BMC_ACCOUNTS, "serving", ".*.new"),
-    *("state/", "state/.*", "supervisor", "supervisor.pid", "service.log*"),
+    *("state/", "state/.*", "state/passwords.json", "state/events/*.jsonl", "state/events/.*"),
+    *("supervisor", "supervisor.pid", "service.log*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )
 """The BMC service's files in its directory of a lab. `state` is its home, where programs write hidden files."""

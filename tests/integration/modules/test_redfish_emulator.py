@@ -86,6 +86,18 @@ context = ssl.create_default_context(cafile="{DEMO}/tls/ca.pem")
 print(urllib.request.urlopen(request, context=context, timeout=60).status)
 """
 
+CHANGE_PASSWORD = f"""
+import base64, json, ssl, sys, urllib.request
+name, password = sys.argv[1:]
+login = json.load(open("{DEMO}/credentials.json"))[name]
+secret = base64.b64encode(f"{{login['username']}}:{{login['password']}}".encode()).decode()
+url = f"https://127.0.0.1:8000/redfish/v1/AccountService/Accounts/{{name}}"
+body = json.dumps({{"Password": password}}).encode()
+request = urllib.request.Request(url, body, {{"Authorization": f"Basic {{secret}}"}}, method="PATCH")
+context = ssl.create_default_context(cafile="{DEMO}/tls/ca.pem")
+print(urllib.request.urlopen(request, context=context, timeout=60).status)
+"""
+
 
 @pytest.fixture(scope="module")
 def libvirtd() -> Iterator[PrivateLibvirtd]:
@@ -305,6 +317,29 @@ def test_what_changes_while_it_runs(libvirtd: PrivateLibvirtd, params: dict[str,
     changes = ["write certificate", "write configuration", "restart service"]
     assert call(libvirtd, elsewhere)["steps"] == changes
     assert call(libvirtd, {**elsewhere, "tls": False})["steps"] == ["write configuration", "restart service"]
+
+
+def test_a_password_changed_through_its_bmc_goes_into_the_credentials(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any]
+) -> None:
+    call(libvirtd, params)
+    name, credentials = "demo-worker-0", libvirtd.path(f"{DEMO}/credentials.json")
+    changes = libvirtd.path(f"{DEMO}/state/passwords.json")
+    change = ["/usr/bin/python3", "-c", CHANGE_PASSWORD, name, "chosen by its cluster"]
+    assert libvirtd.run(change).stdout.strip() == "204"
+    assert changes.stat().st_mode & 0o777 == 0o600
+    assert status(libvirtd, NODES[1], name) == "401"
+
+    steps = [f"write credentials (changed by their BMCs: {name})", "write configuration", "remove changed passwords"]
+    assert emulator(libvirtd, params, check_mode=True)["steps"] == steps
+    taken = emulator(libvirtd, params)
+    assert taken["steps"] == steps
+    assert "chosen by its cluster" not in json.dumps(taken)
+    assert json.loads(credentials.read_text())[name] == {"username": name, "password": "chosen by its cluster"}
+    assert status(libvirtd, NODES[1], name) == "200"
+    assert not changes.exists()
+    for check_mode in (True, False):
+        assert emulator(libvirtd, params, check_mode=check_mode)["steps"] == []
 
 
 def test_it_is_back_after_crashes_and_when_a_network_starts(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:

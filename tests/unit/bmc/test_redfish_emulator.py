@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -244,6 +245,15 @@ def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
     ("current", "expected"),
     [
         ({"usernames": {}, "config": None}, ["write credentials", "write configuration"]),
+        (
+            {"changed": ("operator",), "keeps_passwords": True, "config": None},
+            [
+                "write credentials (changed by their BMCs: operator)",
+                "write configuration",
+                "remove changed passwords",
+            ],
+        ),
+        ({"keeps_passwords": True}, ["remove changed passwords"]),
         ({"certificate": Certificate(("10.0.0.1",))}, ["write certificate"]),
         ({"certificate": Certificate(("192.168.126.1",), good=False)}, ["write certificate"]),
         ({"ca": False, "certificate": None}, ["write CA", "write certificate"]),
@@ -343,6 +353,58 @@ def test_a_damaged_file_of_credentials_is_told_by_its_entries(tmp_path: Path, te
     for line, expected in zip(str(refused.value).splitlines(), said):
         assert expected in line
         assert "secret" not in line
+
+
+def keep_changes(tmp_path: Path, text: str) -> Path:
+    """Of the service, beside credentials with their hashes."""
+    file = tmp_path / "credentials.json"
+    file.write_text(credentials.text_of(LOGINS))
+    (tmp_path / "hashes.json").write_text(Hashes({}).completed(LOGINS).text())
+    changes = credentials.changes_of(file)
+    changes.parent.mkdir()
+    changes.write_text(text)
+    return file
+
+
+def of_operator(tmp_path: Path, password: object) -> str:
+    hashes = Hashes.read(tmp_path / "hashes.json")
+    return json.dumps({"operator": {"password": password, "hash": "any", "replaces": hashes.of(LOGINS["operator"])}})
+
+
+def test_what_clients_have_changed_through_bmcs_counts_until_the_file_is_changed(tmp_path: Path) -> None:
+    file = keep_changes(tmp_path, "{}")
+    assert credentials.read(file) == LOGINS
+    credentials.changes_of(file).write_text(of_operator(tmp_path, "its own choice"))
+    assert credentials.read(file) == {**LOGINS, "operator": Login("operator", "its own choice")}
+    assert credentials.read_file(file) == LOGINS
+
+    edited = {**LOGINS, "operator": Login("operator", "the administrator's")}
+    file.write_text(credentials.text_of(edited))
+    assert credentials.read(file) == edited
+
+
+@pytest.mark.parametrize("password", [None, 5, "", "two\nlines"])
+def test_a_changed_password_that_none_can_be_is_left_out(tmp_path: Path, password: object) -> None:
+    file = keep_changes(tmp_path, "{}")
+    credentials.changes_of(file).write_text(of_operator(tmp_path, password))
+    assert credentials.read(file) == LOGINS
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"operator": 5}', '{"operator": {}}', '{"operator": {"replaces": null}}'])
+def test_a_file_of_changes_that_says_nothing_is_left_out(tmp_path: Path, text: str) -> None:
+    assert credentials.read(keep_changes(tmp_path, text)) == LOGINS
+
+
+def test_the_service_leads_nobody_to_another_file(tmp_path: Path) -> None:
+    file = keep_changes(tmp_path, "{}")
+    changes = credentials.changes_of(file)
+    (tmp_path / "elsewhere").write_text(of_operator(tmp_path, "its own choice"))
+    changes.unlink()
+    changes.symlink_to(tmp_path / "elsewhere")
+    assert credentials.read(file) == LOGINS
+    changes.unlink()
+    os.mkfifo(changes)
+    assert credentials.read(file) == LOGINS
 
 
 def test_damaged_hashes_are_made_anew(tmp_path: Path) -> None:
