@@ -175,7 +175,7 @@ def _streams() -> Streams:
 
 def _service() -> dict[str, Any]:
     return {
-        "@odata.type": "#EventService.v1_2_0.EventService",
+        "@odata.type": "#EventService.v1_1_0.EventService",
         "@odata.id": SERVICE_PATH,
         "Id": "EventService",
         "Name": "Event Service",
@@ -220,7 +220,7 @@ def _subscription(stream_id: str) -> dict[str, Any]:
     stream = _streams().find(flask.g.account, stream_id)
     host = f"[{stream.address}]" if ":" in stream.address else stream.address
     return {
-        "@odata.type": "#EventDestination.v1_4_0.EventDestination",
+        "@odata.type": "#EventDestination.v1_3_0.EventDestination",
         "@odata.id": f"{SUBSCRIPTIONS_PATH}/{stream.id}",
         "Id": stream.id,
         "Name": f"Event stream of {stream.account.name}",
@@ -252,7 +252,7 @@ def _framed(event: Event) -> bytes:
         "MessageArgs": [event.kind, event.account, event.address],
         "OriginOfCondition": {"@odata.id": origin},
     }
-    whole = {"@odata.type": "#Event.v1_3_0.Event", "Id": number, "Name": "Event", "Events": [record]}
+    whole = {"@odata.type": "#Event.v1_2_0.Event", "Id": number, "Name": "Event", "Events": [record]}
     return f"id: {number}\ndata: {json.dumps(whole)}\n\n".encode()
 
 

@@ -69,7 +69,7 @@ def show_entries(owner: str, events: list[Event]) -> dict[str, Any]:
 def show_entry(owner: str, event: Event) -> dict[str, Any]:
     origin = f"/redfish/v1/Systems/{event.system}" if event.system else CHASSIS_PATH
     return {
-        "@odata.type": "#LogEntry.v1_4_0.LogEntry",
+        "@odata.type": "#LogEntry.v1_3_0.LogEntry",
         "@odata.id": f"{owner}/LogServices/{NAME}/Entries/{event.id}",
         "Id": str(event.id),
         "Name": f"Log Entry {event.id}",

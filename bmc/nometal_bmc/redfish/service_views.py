@@ -48,11 +48,11 @@ SCHEMAS = {
     "LogServiceCollection": "",
     "LogService": "v1_1_0",
     "LogEntryCollection": "",
-    "LogEntry": "v1_4_0",
-    "EventService": "v1_2_0",
+    "LogEntry": "v1_3_0",
+    "EventService": "v1_1_0",
     "EventDestinationCollection": "",
-    "EventDestination": "v1_4_0",
-    "Event": "v1_3_0",
+    "EventDestination": "v1_3_0",
+    "Event": "v1_2_0",
     "Message": "v1_0_5",
 }
 METADATA = """<?xml version="1.0" encoding="UTF-8"?>

@@ -65,7 +65,7 @@ def changes_of(path: Path) -> Path:
 
 
 def changed(path: Path, logins: Mapping[str, Login]) -> dict[str, Login]:
-    """Those that clients have changed through their BMCs, unless somebody has changed the file since."""
+    """Those that clients have changed through their BMCs, unless the file was changed since."""
     found: dict[str, Login] = {}
     changes = _changes(changes_of(path))
     hashes = Hashes.read(path.with_name(HASHES)) if changes else Hashes({})
