@@ -1,7 +1,7 @@
 """A provisioning network with VMs and their IPMI BMCs beside a private libvirtd, commanded by ipmitool.
 
 with ipmi_lab.start(libvirtd, nodes=2) as lab:
-    lab.ipmitool(0, "power", "on")
+    lab.switch(0, "on")
     lab.console(0).waits_for("DISK")
 """
 
@@ -196,6 +196,13 @@ class IpmiLab:
         done = self.ipmitool(number, *words, **access)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def switch(self, number: int, way: str, **access: Any) -> None:
+        """`power on` and the like, to the end: a BMC answers before it switches the VM."""
+        ended = rf"node-{number}: .*: ended after"
+        before = len(re.findall(ended, self.log_file.read_text()))
+        self.tells(number, "power", way, **access)
+        wait_until(f"power {way} has ended", lambda: len(re.findall(ended, self.log_file.read_text())) > before)
 
     def answers(self, number: int) -> bool:
         return self.ipmitool(number, "mc", "guid", options=["-N", "1", "-R", "1"]).returncode == 0

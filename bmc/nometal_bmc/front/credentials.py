@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.config import passwords
-from nometal_bmc.front.throttle import Throttle
+from nometal_bmc.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable

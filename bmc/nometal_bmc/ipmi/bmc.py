@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The IPMI BMC of one VM: virtualbmc's, with the VM found by its UUID and the boot override of our Redfish BMCs."""
+"""The IPMI BMC of one node: what its parts are, and the addresses at which it listens."""
 
 from __future__ import annotations
 
@@ -11,16 +11,28 @@ import socket
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 import libvirt
-from pyghmi.ipmi.private import session as pyghmi_session
-from virtualbmc.vbmc import IPMI_COMMAND_NODE_BUSY, IPMI_INVALID_DATA, VirtualBMC
 
-from nometal_bmc.answers import Refused
 from nometal_bmc.config.settings import System
-from nometal_bmc.ipmi.session import NodeSession
-from nometal_bmc.vms import boot, firmware, power
+from nometal_bmc.ipmi import messages, suites
+from nometal_bmc.ipmi.application import Application
+from nometal_bmc.ipmi.boot_options import BootOptions
+from nometal_bmc.ipmi.chassis import Chassis
+from nometal_bmc.ipmi.commands import Commands, Level, Request
+from nometal_bmc.ipmi.logins import Logins
+from nometal_bmc.ipmi.session import (
+    INVALID_SESSION,
+    LEVEL_MASK,
+    NO_SUITE,
+    OPEN_LENGTH,
+    UNAUTHORIZED_ROLE,
+    NodeSession,
+    refusal,
+)
+from nometal_bmc.ipmi.vm import Vm
+from nometal_bmc.ipmi.work import Work
 from nometal_bmc.vms.domains import Domains
 from nometal_bmc.vms.watch import Watch
 
@@ -30,17 +42,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 MAX_SESSIONS = 128
 LONGEST_PACKET = 3000
-RETRY_SECONDS = 0.5
-RMCP_PLUS, OPEN_SESSION = 6, 0x10
-RMCP_PLUS_HEADER = 16
-
-BOOT_FLAGS = 5
-VALID, PERSISTENT, EFI = 0b1000_0000, 0b0100_0000, 0b0010_0000
-SELECTORS = {"None": 0, "Pxe": 1, "Hdd": 2, "Cd": 5}
-TARGETS = {selector: target for target, selector in SELECTORS.items()}
-PARAMETER_UNKNOWN = 0x80
-TOO_SHORT = 0xC7
-NOT_NOW = 0xD5
+BUFFER_BYTES = 1 << 24
+LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,141 +53,94 @@ class OneSystem:
     config: Config
 
 
-class Declined(Exception):  # noqa: N818 - reads as a sentence: raise Declined(0xCC)
-    """A request that is answered with a completion code of IPMI. Nothing was changed."""
+class Listener:
+    """A node's BMC at one address. Packets are answered one after the other, each to its end."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"completion code {code:#x}")
-        self.code = code
-
-
-class NodeBmc(VirtualBMC):
-    """A node's BMC at one address. One process has those of one node: pyghmi keeps all sessions in a class.
-
-    Changes of a VM never meet: requests are answered one after the other, the watch takes the VM's lock, and there is
-    nobody else: a lab with IPMI has no Redfish beside it.
-    """
-
-    def __init__(self, domains: Domains, node: Ipmi, address: str, libvirt_uri: str) -> None:
-        # Without pyghmi's thread, which would take in a flood faster than it can be answered: see Node.listen().
-        pyghmi_session.iothread, pyghmi_session.iothreadready = "none", True
-        self._system = node.uuid
-        self._domains = domains
-        self.node = node.name
-        super().__init__(node.username, node.password, node.port, address, node.name, libvirt_uri)
-        self.uuid = uuid.UUID(node.uuid)
-        self.port = address  # by which pyghmi tells the sessions of a client apart: here they have all one port
-
-    @property
-    def domain_name(self) -> str:
-        """Of the VM that has our UUID now, for virtualbmc, which looks VMs up by name."""
-        return str(self._domains.domain(self._system).name())
-
-    @domain_name.setter
-    def domain_name(self, name: str) -> None:
-        """Virtualbmc sets what it was given."""
+    def __init__(self, logins: Logins, commands: Commands, address: str, port: int) -> None:
+        self.logins = logins
+        self.commands = commands
+        self.port = port
+        self._sessions: dict[bytes, NodeSession] = {}
+        where = socket.getaddrinfo(address, port, 0, socket.SOCK_DGRAM)[0]
+        self.socket = socket.socket(where[0], socket.SOCK_DGRAM)
+        try:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+            self.socket.bind(where[4])
+        except OSError:
+            self.socket.close()
+            raise
 
     def take_packet(self) -> None:
-        packet, peer = self.serversocket.recvfrom(LONGEST_PACKET, socket.MSG_DONTWAIT)
-        handler = pyghmi_session.Session.bmc_handlers.get(peer, {}).get(self.port, self)
-        handler.pktqueue.append((packet, peer, self.serversocket))
+        packet, peer = self.socket.recvfrom(LONGEST_PACKET, socket.MSG_DONTWAIT)
         try:
-            handler.process_pktqueue()
+            self._take(bytearray(packet), peer)
         except Exception as error:  # pyghmi trusts what comes; nothing that comes may end us
             LOG.debug("A packet from %s is no IPMI: %r", peer[0], error)
 
-    def sessionless_data(self, data: bytearray, peer: tuple[Any, ...]) -> None:
-        if data[4] == RMCP_PLUS and data[5] == OPEN_SESSION:
-            self._make_room()
-            NodeSession(self.authdata, self.kg, peer, self.serversocket, data[RMCP_PLUS_HEADER:], self.uuid, self)
-        else:
-            super().sessionless_data(data, peer)
+    def forget(self, session: NodeSession) -> None:
+        self.logins.failed(session)
+        self._sessions.pop(bytes(session.managedsessionid), None)
 
-    def _make_room(self) -> None:
-        handlers = [handler for of_peer in pyghmi_session.Session.bmc_handlers.values() for handler in of_peer.values()]
-        sessions = [handler for handler in handlers if isinstance(handler, NodeSession)]
-        if len(sessions) >= MAX_SESSIONS:
-            min(sessions, key=lambda session: session.worth).close_server_session()
+    def _take(self, packet: bytearray, peer: tuple[Any, ...]) -> None:
+        if packet[: len(messages.RMCP)] != messages.RMCP:
+            return
+        envelope, kind = packet[4], packet[5] & messages.TYPE_MASK
+        outside = packet[6:10] == bytes(4)
+        if envelope == messages.PLAIN or (
+            envelope == messages.RMCP_PLUS and kind == messages.PAYLOAD_MESSAGE and outside
+        ):
+            self._answer_outside(packet, peer)
+        elif envelope == messages.RMCP_PLUS and kind == messages.PAYLOAD_OPEN:
+            self._open(bytes(packet[messages.HEADER :]), peer)
+        elif envelope == messages.RMCP_PLUS:
+            self._take_in_session(packet, kind, peer)
 
-    def control_chassis(self, request: dict[str, Any], session: NodeSession) -> None:
-        if request["data"]:
-            super().control_chassis(request, session)
-        else:
-            session.send_ipmi_response(code=TOO_SHORT)
+    def _answer_outside(self, packet: bytearray, peer: tuple[Any, ...]) -> None:
+        message = messages.read(bytes(packet))
+        if message is not None:
+            request = Request(message.function, message.command, message.data, Level.NONE, source=str(peer[0]))
+            code, data = self.commands.answer(request)
+            self.socket.sendto(message.answer(code, data), peer)
 
-    def get_system_guid(self) -> uuid.UUID:
-        return self.uuid
+    def _open(self, request: bytes, peer: tuple[Any, ...]) -> None:
+        if len(request) < OPEN_LENGTH:
+            return
+        suite = suites.chosen(request[8:])
+        status = UNAUTHORIZED_ROLE if request[1] & LEVEL_MASK > Level.ADMINISTRATOR else 0 if suite else NO_SUITE
+        if status or suite is None:
+            answer = refusal(request[0], status, request[4:8])
+            self.socket.sendto(messages.packet(messages.PAYLOAD_OPENED, answer), peer)
+            return
+        if len(self._sessions) >= MAX_SESSIONS:
+            self.forget(min(self._sessions.values(), key=lambda session: session.worth))
+        session = NodeSession(self, peer, request, suite)
+        self._sessions[bytes(session.managedsessionid)] = session
 
-    def get_chassis_status(self, session: NodeSession) -> None:
-        code, active = self._outcome(lambda: self._domains.active(self._system))
-        session.send_ipmi_response(code=code, data=[] if code else [int(active), 0, 0])
-
-    def power_on(self) -> int:
-        return self._outcome(lambda: power.power_on(self._domains, self._system))[0]
-
-    def power_cycle(self) -> int:
-        return self._outcome(self._cycle)[0]
-
-    # libvirt's own reset keeps the boot order that the VM was started with.
-    power_reset = power_cycle
-
-    def _cycle(self) -> None:
-        if not self._domains.active(self._system):
-            raise Declined(NOT_NOW)
-        power.power_cycle(self._domains, self._system)
-
-    def get_system_boot_options(self, request: dict[str, Any], session: NodeSession) -> None:
-        code, data = self._outcome(lambda: self._boot_options(request["data"]))
-        session.send_ipmi_response(code=code, data=data or [])
-
-    def set_system_boot_options(self, request: dict[str, Any], session: NodeSession) -> None:
-        if request["data"][:1] == bytes([BOOT_FLAGS]):
-            code, _data = self._outcome(lambda: self._set_boot_flags(request["data"]))
-            session.send_ipmi_response(code=code)
-        else:
-            super().set_system_boot_options(request, session)
-
-    def _boot_options(self, data: bytearray) -> list[int]:
-        if data[0] != BOOT_FLAGS:
-            raise Declined(PARAMETER_UNKNOWN)
-        root, live = self._domains.read_both(self._system)
-        override = boot.get(root)
-        flags = 0 if override.enabled == "Disabled" else VALID
-        flags |= PERSISTENT if override.enabled == "Continuous" else 0
-        flags |= EFI if firmware.mode(firmware.shown(root, live)) == "UEFI" else 0
-        return [1, BOOT_FLAGS, flags, SELECTORS.get(override.target, 0) << 2, 0, 0, 0]
-
-    def _set_boot_flags(self, data: bytearray) -> None:
-        """The flag for EFI is not looked at: clients leave it out, and a VM's firmware stays what it is."""
-        flags, target = data[1], TARGETS.get(data[2] >> 2 & 0b1111)
-        if target is None:
-            raise Declined(IPMI_INVALID_DATA)
-        override = boot.NONE
-        if target != "None" and flags & VALID:
-            override = boot.Override(target, "Continuous" if flags & PERSISTENT else "Once")
-        boot.set_override(self._domains, self._system, override)
-
-    def _outcome(self, action: Callable[[], Any]) -> tuple[int, Any]:
-        """The completion code and what the action has returned."""
-        try:
-            return 0, action()
-        except Declined as declined:
-            return declined.code, None
-        except IndexError:
-            return TOO_SHORT, None
-        except (Refused, libvirt.libvirtError) as error:
-            LOG.error("VM %s: %s", self._system, error)  # noqa: TRY400 - the text says it all
-            return IPMI_COMMAND_NODE_BUSY, None
+    def _take_in_session(self, packet: bytearray, kind: int, peer: tuple[Any, ...]) -> None:
+        is_login = kind in (messages.PAYLOAD_RAKP_1, messages.PAYLOAD_RAKP_3)
+        session = self._sessions.get(bytes(packet[20:24] if is_login else packet[6:10]))
+        if session is not None and session.sockaddr == peer:
+            session.take(packet)
+        elif kind == messages.PAYLOAD_RAKP_1:
+            answer = refusal(packet[messages.HEADER], INVALID_SESSION, bytes(4))
+            self.socket.sendto(messages.packet(messages.PAYLOAD_RAKP_2, answer), peer)
 
 
 class Node:
-    """A node's BMC at all its addresses."""
+    """A node's BMC at all its addresses.
+
+    Changes of a VM never meet: whoever changes it takes its lock, and a lab with IPMI has no Redfish beside it.
+    """
 
     def __init__(self, config: Config, node: Ipmi) -> None:
         self._node = node
-        self._libvirt_uri = config.libvirt_uri
-        self._domains = Domains(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
-        Watch(self._domains).start()
+        domains = Domains(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
+        Watch(domains).start()
+        vm, work = Vm(domains, node.uuid), Work(node.name)
+        work.start()
+        parts = (Application(uuid.UUID(node.uuid)), Chassis(vm, work), BootOptions(vm, work))
+        self._logins = Logins(node)
+        self._commands = Commands(node.name, *(part.table() for part in parts))
         self._waiting = dict.fromkeys(node.addresses, "")
         """The addresses where it cannot listen (yet), and why."""
 
@@ -193,7 +149,8 @@ class Node:
         with selectors.DefaultSelector() as selector:
             while True:
                 self._open(selector)
-                for key, _events in selector.select(RETRY_SECONDS if self._waiting else None):
+                looks_again = self._logins.give_up() or self._waiting
+                for key, _events in selector.select(LOOK_SECONDS if looks_again else None):
                     with suppress(BlockingIOError):  # the kernel has found the packet to be damaged
                         key.data.take_packet()
 
@@ -201,14 +158,14 @@ class Node:
         name, port = self._node.name, self._node.port
         for address, told in list(self._waiting.items()):
             try:
-                bmc = NodeBmc(self._domains, self._node, address, self._libvirt_uri)
+                listener = Listener(self._logins, self._commands, address, port)
             except OSError as error:
                 if str(error) != told:
                     LOG.warning("The BMC of %s cannot listen yet at %s port %s: %s", name, address, port, error)
                 self._waiting[address] = str(error)
                 continue
             del self._waiting[address]
-            selector.register(bmc.serversocket, selectors.EVENT_READ, bmc)
+            selector.register(listener.socket, selectors.EVENT_READ, listener)
             LOG.info("The BMC of %s listens at %s port %s", name, address, port)
 
 

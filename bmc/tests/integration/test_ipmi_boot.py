@@ -75,13 +75,13 @@ def test_pxe_boots_a_kernel_once_and_then_the_disk(lab: IpmiLab) -> None:
     lab.tells(0, "chassis", "bootdev", "pxe")
     assert boot_flags(lab)[:2] == ["Boot Flag Valid", "Options apply to only next boot"]
     assert "Boot Device Selector : Force PXE" in boot_flags(lab)
-    lab.tells(0, "power", "on")
+    lab.switch(0, "on")
     console.waits_for("started-by-pxe")
     console.waits_for("Run /init as init process")
     assert boot_flags(lab)[0] == "Boot Flag Invalid"
     assert order(lab) == ["disk", "interface", "cdrom"]
     console.skip()
-    lab.tells(0, "power", "cycle")
+    lab.switch(0, "cycle")
     console.waits_for("BOOTED FROM DISK")
 
 
@@ -89,13 +89,13 @@ def test_an_override_that_is_persistent_stays_until_it_is_replaced(lab: IpmiLab)
     (lab.tftp / "boot").write_bytes(ipmi_lab.prints("BOOTED FROM NETWORK"))
     console = lab.console(0)
     lab.tells(0, "chassis", "bootdev", "pxe", "options=persistent")
-    lab.tells(0, "power", "cycle")
+    lab.switch(0, "cycle")
     console.waits_for("BOOTED FROM NETWORK")
     assert boot_flags(lab)[:2] == ["Boot Flag Valid", "Options apply to all future boots"]
     assert order(lab)[0] == "interface"
     lab.tells(0, "chassis", "bootdev", "disk")
     console.skip()
-    lab.tells(0, "power", "cycle")
+    lab.switch(0, "cycle")
     console.waits_for("BOOTED FROM DISK")
     assert boot_flags(lab)[0] == "Boot Flag Invalid"
 
@@ -113,7 +113,7 @@ def test_every_device_can_be_asked_for_and_taken_back(lab: IpmiLab) -> None:
 
 @pytest.mark.parametrize("firmware", ["bios", "efi"])
 def test_the_flag_for_efi_leaves_the_firmware_alone(lab: IpmiLab, firmware: str) -> None:
-    lab.tells(0, "power", "off")
+    lab.switch(0, "off")
     if firmware == "efi":
         xml = etree.tostring(definition(lab), encoding="unicode").replace("<os>", "<os firmware='efi'>")
         lab.libvirtd.run(["virsh", "define", "/dev/stdin"], input=xml)

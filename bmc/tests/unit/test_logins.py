@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nometal_bmc import throttle
 from nometal_bmc.answers import Refused
 from nometal_bmc.config import passwords
 from nometal_bmc.config.settings import Account, Config, Media
-from nometal_bmc.front import sessions, throttle
+from nometal_bmc.front import sessions
 from nometal_bmc.front.credentials import Credentials
-from nometal_bmc.front.throttle import Throttle
+from nometal_bmc.throttle import Throttle
 
 CHEAP = passwords.HashedPassword(16, 1, 1, b"salt", bytes(32))
 

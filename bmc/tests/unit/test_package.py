@@ -15,13 +15,14 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 KNOWS = {
     "answers": set(),
     "sources": set(),
+    "throttle": {"sources"},
     "config": set(),
     "events": {"config"},
     "vms": {"answers", "config"},
     "media": {"answers", "config", "vms"},
     "redfish": {"answers", "config", "events", "vms", "media"},
-    "front": {"answers", "sources", "config", "events", "redfish"},
-    "ipmi": {"answers", "sources", "config", "events", "vms"},
+    "front": {"answers", "sources", "throttle", "config", "events", "redfish"},
+    "ipmi": {"answers", "sources", "throttle", "config", "events", "vms"},
 }
 """All but the program and the application, which join the parts."""
 

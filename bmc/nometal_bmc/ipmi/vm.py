@@ -1,0 +1,36 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a BMC does with its VM. Nothing else of this package touches it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nometal_bmc.vms import boot, firmware, power
+
+if TYPE_CHECKING:
+    from nometal_bmc.vms.domains import Domains
+
+
+class Vm:
+    """A node's VM."""
+
+    def __init__(self, domains: Domains, uuid: str) -> None:
+        self._domains = domains
+        self._uuid = uuid
+
+    def is_on(self) -> bool:
+        return self._domains.active(self._uuid)
+
+    def reset(self, reset_type: str) -> None:
+        """Switch it, by a word of Redfish."""
+        power.reset(self._domains, self._uuid, reset_type)
+
+    def boot_override(self) -> tuple[boot.Override, bool]:
+        """What is to boot instead of the first device, and whether the VM has UEFI."""
+        root, live = self._domains.read_both(self._uuid)
+        return boot.get(root), firmware.mode(firmware.shown(root, live)) == "UEFI"
+
+    def set_boot_override(self, override: boot.Override) -> None:
+        boot.set_override(self._domains, self._uuid, override)
