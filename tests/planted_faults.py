@@ -279,7 +279,7 @@ IN_THE_BMC = (
     ),
     Fault(
         "one-guess-more",
-        f"{BMC}/front/throttle.py",
+        f"{BMC}/throttle.py",
         "if failures >= FREE_FAILURES else 0.0",
         "if failures > FREE_FAILURES else 0.0",
         "bmc/tests/unit/test_logins.py",
