@@ -1,13 +1,21 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a request is refused with: a status and a Redfish message that names the property which is wrong."""
+"""What a request is answered with, and refused with: a status and a Redfish message that names the wrong property."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 REGISTRY = "Base.1.18"
+
+
+class Answer(NamedTuple):
+    """A whole one."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
 
 
 class Refused(Exception):  # noqa: N818 - reads as a sentence: raise Refused(400, ...)

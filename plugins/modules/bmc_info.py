@@ -51,6 +51,23 @@ nodes:
       media: http://192.168.126.9/boot.iso
       trouble: ""
       failure: ""
+faults:
+  description: The faults that the BMCs have on purpose (M(nometal.ipi.bmc_faults)). Without faults, C(rules) is empty.
+  returned: success
+  type: dict
+  sample:
+    seed: 42
+    rules:
+      - fault: media-failed
+        nodes: [demo-worker-0]
+        methods: []
+        path: "*"
+        rate: 100
+        after: 0
+        times: 1
+        status: null
+        milliseconds: null
+        seconds: null
 """
 
 from typing import TYPE_CHECKING
@@ -68,7 +85,7 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
-    return {"changed": False, "nodes": information(params["home"], params["lab"])}
+    return {"changed": False, **information(params["home"], params["lab"])}
 
 
 def main() -> None:

@@ -65,6 +65,7 @@ EXAMPLES = r"""
       - nometal_bmc/*.py
       - nometal_bmc/config/*.py
       - nometal_bmc/events/*.py
+      - nometal_bmc/faults/*.py
       - nometal_bmc/front/*.py
       - nometal_bmc/ipmi/*.py
       - nometal_bmc/media/*.py

@@ -129,8 +129,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 
 # Ansible sends to the host what is imported anywhere in this file; `import_module` loads only what is asked.
 if TYPE_CHECKING:
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc import faults, software
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc import resource as bmc
-    from ansible_collections.nometal.ipi.plugins.module_utils._bmc import software
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import port as firewall
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.forwarding import forwarding
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.libvirt_service import service
@@ -143,12 +143,13 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import resource as vm
 
     SENT = (
-        *(bmc, software, firewall, forwarding, service, network),
+        *(bmc, faults, software, firewall, forwarding, service, network),
         *(record, choice, listening, storage_pool, veth, vm),
     )
 
 UTILS = "ansible_collections.nometal.ipi.plugins.module_utils"
 RUNS = {
+    "bmc_faults": "_bmc.faults:BmcFaults.run",
     "bmc_software": "_bmc.software:HostSoftware.run",
     "bmh_vm": "_resources.vm.resource:LabVms.run",
     "host_forwarding": "_resources.forwarding.forwarding:run",

@@ -187,6 +187,27 @@ def test_nothing_is_changed_or_restarted_by_another_run(lab: Lab) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+def test_faults_come_and_go_without_a_restart(lab: Lab) -> None:
+    node, before = lab.model["nodes"][0], main_pid(lab.host)
+    busy = {"fault": "status", "status": 503, "nodes": [node["vm_name"]]}
+    assert run_on(lab.inventory, "bmc_faults", {"lab": "rehearsal", "rules": [busy]})["steps"] == ["write faults"]
+    assert [ask(lab.host, url_of(lab, node), name) for name in (node["vm_name"], "operator")] == ["503", "200"]
+    told = run_on(lab.inventory, "bmc_info", {"lab": "rehearsal"})
+    assert [rule["status"] for rule in told["faults"]["rules"]] == [503]
+    assert {node["trouble"] for node in told["nodes"]} == {""}
+
+    declared = {"seed": 7, "rules": [{"fault": "status", "status": 502, "nodes": [node["name"]]}]}
+    lab.specify(bmc={"faults": declared})
+    assert "write faults" in play_bmc(lab)
+    assert ask(lab.host, url_of(lab, node), node["vm_name"]) == "502"
+    lab.specify()
+    assert "remove faults" in play_bmc(lab)
+    assert ask(lab.host, url_of(lab, node), node["vm_name"]) == "200"
+    assert main_pid(lab.host) == before
+    log = lab.host.run(["journalctl", "--unit", UNIT, "--grep", "on purpose", "--output", "cat"]).stdout
+    assert f"Fault on purpose for {node['vm_name']}: status 502 at GET /redfish/v1/Systems/{node['uuid']}" in log
+
+
 def test_the_service_is_unprivileged_and_hardened(lab: Lab) -> None:
     shown = lab.host.run(["systemd-analyze", "security", "--no-pager", UNIT]).stdout
     [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", shown)

@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nometal_bmc.answers import Refused
+from nometal_bmc.faults.connections import reset_when_closed
+from nometal_bmc.faults.requests import RESET
 from nometal_bmc.front.crowd import Crowd, Visitor
 
 if TYPE_CHECKING:
     import socket
     import ssl
     from typing import Callable
+
+    from nometal_bmc.faults.connections import FaultyConnections
 
 __all__ = ["IDLE_SECONDS", "LOGGED_IN", "Connection", "Door"]
 
@@ -101,6 +105,12 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete:
             self._give(IDLE_SECONDS)
 
+    async def reset(self) -> None:
+        """End as with a server that has crashed; returns when it has ended."""
+        reset_when_closed(self.transport.get_extra_info("socket"))
+        self.transport.abort()
+        await asyncio.wait([self.gone])
+
     def send_400_response(self, msg: str) -> None:
         """Called by uvicorn."""
         self._refuse(Refused(400, "GeneralError", msg))
@@ -148,9 +158,10 @@ class Connection(HttpToolsProtocol):
 class Door:
     """Lets connections in; when there are too many, strangers have to make room."""
 
-    def __init__(self, make: Callable[[], Connection], tls: ssl.SSLContext | None) -> None:
+    def __init__(self, make: Callable[[], Connection], tls: ssl.SSLContext | None, faults: FaultyConnections) -> None:
         self._make = make
         self._tls = tls
+        self._faults = faults
         self._crowd = Crowd()
         self.connections: set[Connection] = set()
         self._tasks: dict[Visitor, asyncio.Task[None]] = {}
@@ -173,7 +184,8 @@ class Door:
                 LOG.warning("Cannot accept a connection: %s", error)
                 await asyncio.sleep(0.1)
                 continue
-            self._admit(accepted, Visitor(address[0]))
+            if not self._faults.refuse(accepted):
+                self._admit(accepted, Visitor(address[0]))
 
     def _admit(self, accepted: socket.socket, visitor: Visitor) -> None:
         task = self._tasks[visitor] = asyncio.create_task(self._serve(accepted, visitor))
@@ -192,7 +204,10 @@ class Door:
         loop, limit = asyncio.get_running_loop(), HANDSHAKE_SECONDS if self._tls else None
         try:
             _transport, connection = await loop.connect_accepted_socket(
-                partial(self._made, visitor), accepted, ssl=self._tls, ssl_handshake_timeout=limit
+                partial(self._made, visitor),
+                accepted,
+                ssl=self._faults.context(self._tls),
+                ssl_handshake_timeout=limit,
             )
         except OSError:  # no handshake, or none in time
             return
@@ -203,5 +218,5 @@ class Door:
 
     def _made(self, visitor: Visitor) -> Connection:
         connection = self._make()
-        connection.app_state = {LOGGED_IN: partial(self._crowd.recognise, visitor)}
+        connection.app_state = {LOGGED_IN: partial(self._crowd.recognise, visitor), RESET: connection.reset}
         return connection

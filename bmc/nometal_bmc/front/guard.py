@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import flask
@@ -59,6 +60,18 @@ class Guard:
             return self.sessions.account(token) is not None
         login = _basic(environ)
         return login is not None and self.credentials.remembers(*login[1:])
+
+    def claimed(self, environ: dict[str, Any], body: bytes) -> Account | None:
+        """The account that a request names; whether rightly is not verified."""
+        if "HTTP_X_AUTH_TOKEN" in environ:
+            return self.sessions.account(environ["HTTP_X_AUTH_TOKEN"])
+        login = _basic(environ)
+        name = login[1] if login else _name_in(body) if self.is_login(environ) else None
+        return self.current.config.account(name) if name else None
+
+    def forget(self, account: str) -> None:
+        """End all sessions of an account."""
+        self.sessions.forget(account)
 
 
 def protect(app: flask.Flask, current: CurrentConfig) -> None:
@@ -119,3 +132,12 @@ def _basic(environ: dict[str, Any]) -> tuple[str, str, str] | None:
     if basic is None or basic.username is None or basic.password is None:
         return None
     return environ["REMOTE_ADDR"], basic.username, basic.password
+
+
+def _name_in(body: bytes) -> str | None:
+    """Of a login by which a session is to begin."""
+    try:
+        name = json.loads(body)["UserName"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return name if isinstance(name, str) else None

@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING
 import uvicorn
 from uvicorn.server import ServerState
 
+from nometal_bmc.faults.connections import FaultyConnections
+from nometal_bmc.faults.decisions import CurrentFaults
+from nometal_bmc.faults.requests import FaultyRequests
+from nometal_bmc.faults.rules import FILE
 from nometal_bmc.front.door import IDLE_SECONDS, Connection, Door
 from nometal_bmc.front.tls import Certificate
 from nometal_bmc.front.wsgi import Bridge
@@ -55,9 +59,12 @@ class Server:
 
     def serve(self, app: flask.Flask) -> None:
         """Serve until SIGTERM, and return when running requests have been answered."""
-        asyncio.run(self._serve(Bridge(app, app.extensions["nometal_bmc"])))
+        guard = app.extensions["nometal_bmc"]
+        faults = CurrentFaults(self._current.path.with_name(FILE))
+        bridge = Bridge(app, guard, FaultyRequests(faults, self._current, guard))
+        asyncio.run(self._serve(bridge, FaultyConnections(faults)))
 
-    async def _serve(self, bridge: Bridge) -> None:
+    async def _serve(self, bridge: Bridge, faults: FaultyConnections) -> None:
         state, stop = ServerState(), _signals(self._current)
         settings = uvicorn.Config(
             bridge,
@@ -70,7 +77,8 @@ class Server:
             timeout_keep_alive=IDLE_SECONDS,
         )
         settings.load()
-        door = Door(partial(Connection, settings, state, {}), self._certificate.context if self._certificate else None)
+        tls = self._certificate.context if self._certificate else None
+        door = Door(partial(Connection, settings, state, {}), tls, faults)
         door.open(self._listeners)
         for listen in self._current.config.listen:
             kind = "https" if self._certificate else "http"

@@ -94,6 +94,12 @@ class Sessions:
         with self._lock:
             self._by_token = {token: other for token, other in self._by_token.items() if other is not session}
 
+    def forget(self, account: str) -> None:
+        """End all of an account."""
+        with self._lock:
+            kept = {token: session for token, session in self._by_token.items() if session.account.name != account}
+            self._by_token = kept
+
     def find(self, account: Account, session_id: str) -> Session:
         for session in self.of(account):
             if session.id == session_id:

@@ -12,9 +12,11 @@ import logging
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from nometal_bmc.answers import Refused
+from nometal_bmc.answers import Answer, Refused
+from nometal_bmc.faults.requests import RESET
 from nometal_bmc.front.door import LOGGED_IN
 from nometal_bmc.front.guard import MOST_BODY_BYTES
 from nometal_bmc.front.streams import STREAM
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
     from typing import Callable
 
+    from nometal_bmc.faults.requests import FaultyRequests
     from nometal_bmc.front.guard import Guard
 
     Scope = dict[str, Any]
@@ -44,20 +47,13 @@ ROOT = "/redfish/v1/"
 PLAIN_NAMES = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
 
-class Answer(NamedTuple):
-    """A whole one."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes
-
-
 class Bridge:
     """An ASGI application around a WSGI one."""
 
-    def __init__(self, app: Wsgi, guard: Guard) -> None:
+    def __init__(self, app: Wsgi, guard: Guard, faults: FaultyRequests) -> None:
         self._app = app
         self._guard = guard
+        self._faults = faults
         self._readers = ThreadPoolExecutor(READERS, "read")
         self._writers = ThreadPoolExecutor(WRITERS, "write")
         self._logins = ThreadPoolExecutor(LOGINS, "login")
@@ -66,7 +62,8 @@ class Bridge:
         start = time.perf_counter()
         environ = _environ(scope)
         try:
-            answer = await self._answer(environ, await _body(environ, receive), scope["state"][LOGGED_IN])
+            serve = partial(self._answer, note_login=scope["state"][LOGGED_IN])
+            answer = await self._faults.meet(environ, await _body(environ, receive), serve)
         except Refused as refused:
             answer = _answer_to(refused)
         except ConnectionError:
@@ -170,6 +167,7 @@ def _environ(scope: Scope) -> dict[str, Any]:
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
+        RESET: scope["state"][RESET],
     }
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")

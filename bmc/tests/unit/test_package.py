@@ -21,7 +21,8 @@ KNOWS = {
     "vms": {"answers", "config"},
     "media": {"answers", "config", "vms"},
     "redfish": {"answers", "config", "events", "vms", "media"},
-    "front": {"answers", "sources", "throttle", "config", "events", "redfish"},
+    "faults": {"answers", "config"},
+    "front": {"answers", "sources", "throttle", "config", "events", "redfish", "faults"},
     "ipmi": {"answers", "sources", "throttle", "config", "events", "vms"},
 }
 """All but the program and the application, which join the parts."""

@@ -49,6 +49,14 @@ def text_in(path: Path) -> str:
         return ""
 
 
+def vm_names(text: str) -> list[str]:
+    """Which VMs a service of this file serves."""
+    try:
+        return [str(system["name"]) for system in json.loads(text)["systems"]]
+    except (ValueError, KeyError, TypeError):  # there is none, or it was edited
+        return []
+
+
 def ports(text: str) -> list[Port]:
     """Where a service of this file listens."""
     try:

@@ -9,21 +9,21 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials, faults, layout
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR, Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import lab_name
 
 
-def information(home: str, lab: str) -> list[dict[str, Any]]:
-    directory = _directory(home, lab)
+def information(home: str, lab: str) -> dict[str, Any]:
+    directory = layout.directory_of(home, lab)
     logins = credentials.file_of(home, lab)
     config = _config(directory / "config.json")
     try:
-        return _information(config, directory / "tls/ca.pem", logins)
+        nodes = _information(config, directory / "tls/ca.pem", logins)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise OperatorError(f"{directory}/config.json or {logins} has been damaged. {REMEDY}") from error
+    return {"nodes": nodes, "faults": faults.of_lab(directory)}
 
 
 def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[str, Any]]:
@@ -45,12 +45,6 @@ def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[st
 
 REMEDY = "Run playbooks/bmc.yml."
 NOTHING = {"power": None, "boot": None, "media": None, "trouble": "", "failure": ""}
-
-
-def _directory(home: str, lab: str) -> Path:
-    if not home.startswith("/"):
-        raise OperatorError(f"home: must be an absolute path (got {home!r}).")
-    return Path(home) / lab_name(lab)
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -8,12 +8,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.files import Access
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import lab_name
 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
 
 ROOT_ONLY = Access("root", "root", 0o600)
+
+
+def directory_of(home: str, lab: str) -> Path:
+    """Of a lab that only its name is known of."""
+    if not home.startswith("/"):
+        raise OperatorError(f"home: must be an absolute path (got {home!r}).")
+    return Path(home) / lab_name(lab)
 
 
 def directories(lab: Lab) -> dict[Path, Access]:

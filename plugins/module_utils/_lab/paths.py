@@ -34,7 +34,7 @@ KNOWN_OF_INSTALL = (
 OF_BMC_ACCOUNTS = ("credentials.json", "hashes.json")
 """Only _bmc/credentials.py knows what is in which."""
 KNOWN_OF_BMC = (
-    *("config.json", *OF_BMC_ACCOUNTS, "serving", ".*.new"),
+    *("config.json", "faults.json", *OF_BMC_ACCOUNTS, "serving", ".*.new"),
     *("state/", "state/.*", "state/passwords.json", "state/events/*.jsonl", "state/events/.*"),
     *("supervisor", "supervisor.pid", "service.log*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),

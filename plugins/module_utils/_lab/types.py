@@ -53,6 +53,23 @@ class BmcProtocol(Word):
         return self.endswith("-virtualmedia")
 
 
+class BmcFault(Word):
+    """What a BMC does wrong on purpose."""
+
+    LATENCY = "latency"
+    STATUS = "status"
+    CONNECTION_REFUSED = "connection-refused"
+    CONNECTION_RESET = "connection-reset"
+    CERTIFICATE_CHANGED = "certificate-changed"
+    CREDENTIALS_EXPIRED = "credentials-expired"
+    REBOOT = "reboot"
+    POWER_STATE_WRONG = "power-state-wrong"
+    POWER_IGNORED = "power-ignored"
+    BOOT_IGNORED = "boot-ignored"
+    MEDIA_FAILED = "media-failed"
+    MEDIA_STALLED = "media-stalled"
+
+
 class Forward(Word):
     """How guests of a network reach the outside."""
 

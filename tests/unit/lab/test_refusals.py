@@ -552,6 +552,41 @@ BMCS = [
         ["nodes.overrides.control-plane-0.bmc_port: nodes.bmc-port-unused"],
     ),
     (
+        "faults with IPMI",
+        "provisioning_network: {}\nbmc: {protocol: ipmi, faults: {rules: [{fault: power-ignored}]}}",
+        ["bmc.faults: bmc.ipmi-faults"],
+    ),
+    (
+        "a fault of a node that is not there",
+        "bmc: {faults: {rules: [{fault: reboot, seconds: 1, nodes: [worker-7]}]}}",
+        ["bmc.faults.rules[0].nodes: bmc.faults-node"],
+    ),
+    (
+        "a fault that lacks what it needs",
+        "bmc: {faults: {rules: [{fault: status}]}}",
+        ["bmc.faults.rules[0].status: schema.value"],
+    ),
+    (
+        "a fault with what is not its own",
+        "bmc: {faults: {rules: [{fault: status, status: 503, seconds: 1}]}}",
+        ["bmc.faults.rules[0].seconds: schema.value"],
+    ),
+    (
+        "a path for a fault that chooses its requests",
+        "bmc: {faults: {rules: [{fault: boot-ignored, path: '*/Systems/*'}]}}",
+        ["bmc.faults.rules[0].path: schema.value"],
+    ),
+    (
+        "nodes for a fault of connections",
+        "bmc: {faults: {rules: [{fault: connection-refused, nodes: [worker-0]}]}}",
+        ["bmc.faults.rules[0].nodes: schema.value"],
+    ),
+    (
+        "a relative path of a fault",
+        "bmc: {faults: {rules: [{fault: status, status: 503, path: Systems}]}}",
+        ["bmc.faults.rules[0].path: schema.value"],
+    ),
+    (
         "a privileged port",
         "bmc: {port: 443}",
         ["bmc.port: schema.number"],

@@ -45,6 +45,7 @@ NOT_ASKED = {
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
 NOT_IN_CHECK_MODE = {
+    ("faults.py", "conflicts"): "the task before tells the service of new nodes",
     ("resource.py", "_carry_out"): "what is missing is installed by stage host",
     ("install_bundle.py", "run"): "that its directory cannot be written is known when it is written",
     ("site.py", "links_found"): "what is missing is installed by stage host",

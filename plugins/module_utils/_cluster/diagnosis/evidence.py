@@ -268,4 +268,4 @@ def _bmcs(installation: Installation) -> tuple[dict[str, dict[str, Any]], str]:
         told = info.information(installation.bmc_home, installation.paths.lab)
     except OperatorError as error:
         return {}, str(error)
-    return {entry["name"]: entry for entry in told}, ""
+    return {entry["name"]: entry for entry in told["nodes"]}, ""

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Address, Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import to_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import machine_networks
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.networks import machine_network_name
@@ -111,12 +112,21 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "host": str(_bmc_host(lab)),
         "listen": listen,
         "services": services,
+        "faults": _faults(lab),
         "endpoints": [{"address": address, **service} for address in listen for service in services],
         "media_networks": [str(network) for network in _media_networks(lab)],
         "url": None
         if own.protocol == BmcProtocol.IPMI
         else f"{_web_scheme(lab)}://{_authority(lab, bmc_port(lab.spec))}",
     }
+
+
+def _faults(lab: Lab) -> dict[str, Any]:
+    """By the names of VMs, without what is not given."""
+    own = lab.spec.bmc.faults
+    rules = [replace(rule, nodes=tuple(map(lab.identity.vm_name, rule.nodes))) for rule in own.rules]
+    given = [{name: value for name, value in to_dict(rule).items() if value is not None} for rule in rules]
+    return {"seed": own.seed, "rules": given}
 
 
 def _listen(lab: Lab) -> list[Address]:

@@ -53,3 +53,17 @@ def ports(lab: ParsedLab) -> Iterator[Finding]:
         earlier = taken.setdefault(node.bmc_port, node.name)
         if earlier != node.name:
             yield Finding("bmc.port-used", path, already_used(f"the node {earlier}", node.bmc_port))
+
+
+def faults(lab: ParsedLab) -> Iterator[Finding]:
+    rules = lab.spec.bmc.faults.rules
+    if rules and lab.spec.bmc.protocol == BmcProtocol.IPMI:
+        yield Finding(
+            "bmc.ipmi-faults", "bmc.faults", "must be left out with ipmi, whose BMCs have no faults on purpose"
+        )
+    known = {node.name for node in lab.nodes}
+    for number, rule in enumerate(rules):
+        for name in rule.nodes:
+            if name not in known:
+                text = must_be(f"nodes of this lab: {', '.join(sorted(known))}", name)
+                yield Finding("bmc.faults-node", f"bmc.faults.rules[{number}].nodes", text)

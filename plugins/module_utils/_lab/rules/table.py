@@ -56,6 +56,7 @@ RULES = (
     Rule(rules_provisioning.dhcp_range, (*PROVISIONING, *COUNTS, "provisioning_network")),
     Rule(rules_bmc.protocol, ("bmc.protocol", "provisioning_network")),
     Rule(rules_bmc.ports, ("bmc.protocol", "bmc.port", *COUNTS)),
+    Rule(rules_bmc.faults, ("bmc.protocol", "bmc.faults", *COUNTS)),
     Rule(rules_storage.pool_directory, ("name", "storage_pool")),
     Rule(rules_dns.domain, ("name", "base_domain")),
     Rule(rules_dns.forwarders, GATEWAY),

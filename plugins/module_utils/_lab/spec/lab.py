@@ -29,6 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, FreeMapping, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Located, MapOf, Section, key
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.faults import Faults
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.install import Install
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network import (
     Bootstrap,
@@ -154,6 +155,7 @@ class Bmc:
         "Where BMCs fetch images from the hypervisor's own addresses, which are closed to them otherwise.",
         derived="the machine network",
     )
+    faults: Faults = key(Section(Faults), "Faults on purpose, for developers of what controls BMCs.", default={})
 
 
 @dataclass(frozen=True)
