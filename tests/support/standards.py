@@ -1,6 +1,7 @@
 """DMTF's own tools, each run as its command beside a service, and what they say of it, read from their reports.
 
-results = standards.run(libvirtd.command, "service", url, login, directory, "--skipschema", ...)
+service = standards.Service(libvirtd.command, url, login)
+results = service.judged_by("interop", directory, "profile.json")
 failed = [result for result in results if result.outcome == "FAIL"]
 """
 
@@ -55,33 +56,35 @@ class Result:
         return f"{self.outcome} {self.subject}: {self.message}"
 
 
-def run(
-    inside: Callable[[list[str]], list[str]],
-    tool: str,
-    url: str,
-    login: tuple[str, str],
-    directory: Path,
-    *options: str,
-    ca: Path | None = None,
-) -> list[Result]:
-    """Run it in the service's network, which `inside` makes a command for, and have it trust a certificate authority."""
-    program = [sys.executable, "-c", IMPATIENT]
-    if tool in COMMANDS:
-        program = [str(Path(sys.executable).with_name(COMMANDS[tool]))]
-    reports = directory / tool
-    words = ["--rhost", url, "--user", login[0], "--password", login[1], "--report-dir", str(reports), *options]
-    done = subprocess.run(
-        inside([*program, *words]),
-        cwd=directory,  # a config.ini of somebody's would be read
-        env=os.environ | {"REQUESTS_CA_BUNDLE": str(ca)} if ca else None,  # one of the machine's would win over options
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_RUN,
-    )
-    results = list(_read(tool, reports)) if reports.exists() else []
-    assert results, f"{tool} has ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return results
+@dataclass(frozen=True)
+class Service:
+    """What is looked at: `inside` makes a command for its network, `ca` is the file of the authority to trust."""
+
+    inside: Callable[[list[str]], list[str]]
+    url: str
+    login: tuple[str, str]
+    ca: Path | None = None
+
+    def judged_by(self, tool: str, directory: Path, *options: str) -> list[Result]:
+        """Run a tool, with its files in a directory of the test's."""
+        program = [sys.executable, "-c", IMPATIENT]
+        if tool in COMMANDS:
+            program = [str(Path(sys.executable).with_name(COMMANDS[tool]))]
+        reports = directory / tool
+        user, password = self.login
+        words = ["--rhost", self.url, "--user", user, "--password", password, "--report-dir", str(reports), *options]
+        done = subprocess.run(
+            self.inside([*program, *words]),
+            cwd=directory,  # a config.ini of somebody's would be read
+            env={**os.environ, "REQUESTS_CA_BUNDLE": str(self.ca or "")},  # the machine's would win over options
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_RUN,
+        )
+        results = list(_read(tool, reports)) if reports.exists() else []
+        assert results, f"{tool} has ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        return results
 
 
 def _read(tool: str, reports: Path) -> Iterator[Result]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -67,8 +68,12 @@ def _accounts() -> dict[str, Any]:
     return _collection("ManagerAccount", ACCOUNTS_PATH, "Accounts", names)
 
 
-def _account(name: str) -> dict[str, Any]:
+def _account(name: str) -> tuple[dict[str, Any], dict[str, str]]:
     account = _found(name)
+    return _shown(account), {"ETag": f'"{_tag(account)}"'}
+
+
+def _shown(account: Account) -> dict[str, Any]:
     role = ADMINISTRATOR if account.systems is None else OPERATOR
     return {
         "@odata.type": "#ManagerAccount.v1_1_1.ManagerAccount",
@@ -86,6 +91,8 @@ def _account(name: str) -> dict[str, Any]:
 
 def _change(name: str) -> tuple[str, int]:
     account = _found(name)
+    if flask.request.if_match and not flask.request.if_match.contains(_tag(account)):
+        raise Refused(412, "PreconditionFailed", f"Account {name} is not as If-Match says.")
     password = checked(flask.request.json, CHANGES, read_only=FIXED)["Password"]
     if not SHORTEST <= len(password) <= LONGEST or not password.isprintable():
         text = f"Password must have {SHORTEST} to {LONGEST} characters that can be printed."
@@ -93,6 +100,11 @@ def _change(name: str) -> tuple[str, int]:
     becomes_event(SETTINGS, f"Password of {account.name} changed")
     _current().change_password(account.name, password)
     return "", 204
+
+
+def _tag(account: Account) -> str:
+    """Another one after each change."""
+    return hashlib.sha256(repr((_shown(account), account.password)).encode()).hexdigest()[:16]
 
 
 def _roles() -> dict[str, Any]:

@@ -72,6 +72,15 @@ def test_a_changed_password_counts_at_once_and_after_a_restart(service: Service)
     assert told == [f"Password of {OWN.name} changed by {OWN.name} from 127.0.0.1"] * 2
 
 
+def test_a_password_is_changed_only_if_the_account_is_as_the_client_knows_it(service: Service) -> None:
+    operator, path = service.client(service.operator), f"{ACCOUNTS}/{OWN.name}"
+    tag = operator.get(path).headers["ETag"]
+    assert operator.ask("PATCH", path, {"Password": NEW}, If_Match=tag).status == 204
+    assert operator.get(path).headers["ETag"] != tag
+    assert operator.ask("PATCH", path, {"Password": "another one"}, If_Match=tag).status == 412
+    assert service.client((OWN.name, NEW)).get("Systems").status == 200
+
+
 def test_who_writes_another_password_into_the_configuration_has_the_last_word(service: Service) -> None:
     assert change(service.client(OWN.login), OWN.name) == 204
     service.signal(signal.SIGHUP)  # nothing else has changed
