@@ -16,9 +16,11 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from nometal_bmc import answers
 from nometal_bmc.answers import Refused
+from nometal_bmc.bios.store import Store
 from nometal_bmc.front import guard
 from nometal_bmc.media.drives import Media
 from nometal_bmc.redfish import (
+    bios_views,
     list_views,
     log_views,
     manager_views,
@@ -27,6 +29,7 @@ from nometal_bmc.redfish import (
     processor_views,
     service_views,
     system_views,
+    update_views,
 )
 from nometal_bmc.redfish.systems import Nothing, Systems
 from nometal_bmc.vms.domains import Domains
@@ -43,21 +46,12 @@ LONGEST_PATH = 200
 READ_ONLY = ("chassis_resource", "volumes_collection")
 NOT_OFFERED = (
     "static",
-    "bios",
-    "bios_settings",
-    "system_reset_bios",
-    "UpdateService.update_service_resource",
-    "UpdateService.update_service_simple_update",
     "CertificateService.certificate_service_resource",
     "CertificateService.certificate_service_locations",
     "CertificateService.certificate_service_replace_certificate",
-    "simple_task_service",
     "simple_task",
     "thermal_resource",
-    "registry_file_collection",
-    "bios_attribute_registry_file",
     "message_registry_file",
-    "bios_registry",
     "message_registry",
 )
 MESSAGE_IDS = {404: "ResourceMissingAtURI", 405: "OperationNotAllowed", 500: "InternalError"}
@@ -87,11 +81,14 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     domains = Domains(current)
     watch = Watch(domains)
     _set_drivers(app, domains)
-    _set_views(app, domains, Media(current, domains))
+    store = Store(lambda: current.config.state / "machines")
+    _set_views(app, domains, Media(current, domains), store)
     for error in (Exception, FishyError, Refused):
         app.register_error_handler(error, _answer)
     guard.protect(app, current)
-    log_views.add_views(app, app.extensions["nometal_bmc"].log)
+    log = app.extensions["nometal_bmc"].log
+    log_views.add_views(app, log)
+    update_views.add_views(app, store, app.systems, log)
     watch.start()
     return app
 
@@ -100,9 +97,10 @@ def _set_drivers(app: Application, domains: Domains) -> None:
     app.systems = Systems(domains)
 
 
-def _set_views(app: Application, domains: Domains, media: Media) -> None:
+def _set_views(app: Application, domains: Domains, media: Media, store: Store) -> None:
     app.vmedia = media
-    system_views.add_views(app, domains, media)
+    system_views.add_views(app, domains, media, store)
+    bios_views.add_views(app, store, app.systems)
     manager_views.add_views(app, domains)
     processor_views.add_views(app, domains)
     media_views.add_views(app, media)

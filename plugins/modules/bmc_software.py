@@ -63,6 +63,7 @@ EXAMPLES = r"""
     files: "{{ query('ansible.builtin.fileglob', *patterns) | sort }}"
     patterns:
       - nometal_bmc/*.py
+      - nometal_bmc/bios/*.py
       - nometal_bmc/config/*.py
       - nometal_bmc/events/*.py
       - nometal_bmc/faults/*.py

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
 CHASSIS = "Enclosure"
 CHASSIS_PATH = f"{ROOT}/Chassis/{CHASSIS}"
-PARTS = ("Systems", "Managers", "Chassis", "SessionService", "AccountService", "EventService")
+PARTS = (
+    "Systems",
+    "Managers",
+    "Chassis",
+    "SessionService",
+    "AccountService",
+    "EventService",
+    "UpdateService",
+    "Registries",
+)
 ODATA_PATH, METADATA_PATH = f"{ROOT}/odata", f"{ROOT}/$metadata"
 SCHEMAS = {
     "ServiceRoot": "v1_3_1",
@@ -40,6 +49,17 @@ SCHEMAS = {
     "StorageCollection": "",
     "EthernetInterfaceCollection": "",
     "EthernetInterface": "v1_4_0",
+    "Bios": "v1_0_3",
+    "Settings": "v1_2_0",
+    "AttributeRegistry": "v1_2_0",
+    "MessageRegistryFileCollection": "",
+    "MessageRegistryFile": "v1_1_0",
+    "UpdateService": "v1_2_1",
+    "SoftwareInventoryCollection": "",
+    "SoftwareInventory": "v1_2_0",
+    "TaskService": "v1_1_1",
+    "TaskCollection": "",
+    "Task": "v1_2_0",
     "AccountService": "v1_3_0",
     "ManagerAccountCollection": "",
     "ManagerAccount": "v1_1_1",
@@ -79,6 +99,7 @@ def show_root() -> dict[str, Any]:
         "Name": "nometal.ipi BMCs",
         "RedfishVersion": "1.5.0",
         **{part: {"@odata.id": f"{ROOT}/{part}"} for part in PARTS},
+        "Tasks": {"@odata.id": f"{ROOT}/TaskService"},
         "Links": {"Sessions": {"@odata.id": f"{ROOT}/SessionService/Sessions"}},
     }
 

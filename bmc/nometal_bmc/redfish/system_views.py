@@ -11,6 +11,7 @@ import flask
 
 from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.events.log import BOOT, POWER, SETTINGS
+from nometal_bmc.redfish import bios_views
 from nometal_bmc.redfish.boot_wishes import boot_wish
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
 from nometal_bmc.redfish.wishes import PARAMETER, becomes_event, checked, note, noted, one_of
@@ -19,6 +20,7 @@ from nometal_bmc.vms import boot, firmware, power
 if TYPE_CHECKING:
     from lxml import etree
 
+    from nometal_bmc.bios.store import Store
     from nometal_bmc.media.drives import Media
     from nometal_bmc.vms.domains import Domains
 
@@ -33,6 +35,7 @@ FIXED = (
     "ProcessorSummary",
     "SystemType",
 )
+RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
 KIB_IN_GIB = 1024 * 1024
 
 
@@ -159,17 +162,25 @@ def _gibibytes(kib: str) -> float:
     return int(size) if size.is_integer() else size
 
 
-def add_views(app: flask.Flask, domains: Domains, media: Media) -> None:
+def add_views(app: flask.Flask, domains: Domains, media: Media, store: Store) -> None:
     """Put ours in place of sushy-tools' views of a system."""
 
     def system(identity: str) -> flask.Response:
         if flask.request.method == "PATCH":
-            change(domains, media, identity, flask.request.json)
+            body = flask.request.json
+            led = bios_views.take_led(body)
+            if led is None or body:
+                change(domains, media, identity, body)
+            if led is not None:
+                bios_views.set_led(store, app.systems.uuid(identity), led)  # type: ignore[attr-defined]
             return _done()
-        return flask.jsonify(show(domains, identity))
+        return flask.jsonify({**show(domains, identity), **bios_views.of_system(store, identity)})
 
     def reset_action(identity: str) -> flask.Response:
+        was_on = domains.active(identity)
         reset(domains, identity, flask.request.json)
+        if not was_on or flask.request.json["ResetType"] in RESTARTS:
+            bios_views.boot(store, identity, on=domains.active(identity))
         return _done()
 
     def secure_boot(identity: str) -> flask.Response:

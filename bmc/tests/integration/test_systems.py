@@ -150,7 +150,8 @@ MISTAKES: list[tuple[Any, str, str]] = [
     ({"Boot": {"BootSourceOverrideEnabled": "Once"}}, "PropertyMissing", BOOT + "Target"),
     ({"Boot": {"BootSourceOverrideMode": "Bios"}}, "PropertyValueNotInList", BOOT + "Mode"),
     ({"Boot": {"BootSourceOverrideTarget": "Cd", "Speed": 1}}, "PropertyUnknown", "Boot/Speed"),
-    ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "IndicatorLED": "Lit"}, "PropertyUnknown", "IndicatorLED"),
+    ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "AssetTag": "1"}, "PropertyUnknown", "AssetTag"),
+    ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "IndicatorLED": "Red"}, "PropertyValueNotInList", "IndicatorLED"),
     ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "PowerState": "On"}, "PropertyNotWritable", "PowerState"),
     (
         {"Boot": {"BootSourceOverrideTarget": "Cd", "BootSourceOverrideMode": "Bios"}},
@@ -206,14 +207,14 @@ def test_fault_13_so_do_other_wrong_requests(lab: BmcLab, vm: Vm, other: Vm) -> 
         ("GET", f"{vm.path}/SimpleStorage/ide", None, 404),
         ("GET", f"{vm.path}/Storage/1", None, 404),
         ("GET", f"{vm.path}/Processors/CPU7", None, 404),
-        ("GET", f"{vm.path}/BIOS", None, 404),
-        ("PATCH", f"{vm.path}/BIOS/Settings", {"Attributes": {"NumCores": "1"}}, 404),
+        ("PATCH", f"{vm.path}/BIOS", {"Attributes": {"QuietBoot": False}}, 405),
+        ("PATCH", f"{vm.path}/BIOS/Settings", {"Attributes": {"NumCores": "1"}}, 400),
         ("POST", f"{vm.path}/Storage/1/Volumes", {"CapacityBytes": 1}, 405),
         ("PATCH", "/redfish/v1/Chassis/Enclosure", {"IndicatorLED": "Lit"}, 405),
         ("GET", "/redfish/v1/Chassis/None", None, 404),
         ("GET", "/redfish/v1/Nowhere", None, 404),
         ("DELETE", vm.path, None, 405),
-        ("POST", "/redfish/v1/UpdateService/Actions/UpdateService.SimpleUpdate", {"Targets": [vm.path]}, 404),
+        ("POST", "/redfish/v1/UpdateService/Actions/UpdateService.SimpleUpdate", {"Targets": [vm.path]}, 400),
     ]
     for method, path, body, status in wrong:
         answer = lab.request(method, path, body)

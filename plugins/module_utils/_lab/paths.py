@@ -36,6 +36,7 @@ OF_BMC_ACCOUNTS = ("credentials.json", "hashes.json")
 KNOWN_OF_BMC = (
     *("config.json", "faults.json", *OF_BMC_ACCOUNTS, "serving", ".*.new"),
     *("state/", "state/.*", "state/passwords.json", "state/events/*.jsonl", "state/events/.*"),
+    *("state/machines/*.json", "state/machines/.*"),
     *("supervisor", "supervisor.pid", "service.log*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )
