@@ -138,7 +138,7 @@ class IpmiLab:
             "systems": systems,
             "accounts": [],
             "media": {"directory": "/nowhere", "max_bytes": 1, "timeout": 1, "ca_file": None},
-            "state": "/nowhere",
+            "state": "/run/libvirt/bmc",
             "ipmi": [system | node for system, node in zip(systems, access)],
         }
         new = self.config_file.with_suffix(".new")

@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from nometal_bmc.events.log import LOGIN, By, EventLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nometal_bmc.config.settings import Account
-
 __all__ = ["Logins"]
 
 QUIET_SECONDS = 10 * 60.0
 MOST_KNOWN = 4096
+
+
+class Account(Protocol):
+    """Of Redfish or IPMI."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def systems(self) -> frozenset[str] | None: ...
 
 
 class Logins:
@@ -35,8 +43,9 @@ class Logins:
         if self._is_due(account.name, address, failed=False):
             self._add(account, "Login", account.name, address)
 
-    def failed(self, account: Account | None, address: str) -> None:
-        name = account.name if account else "an unknown account"
+    def failed(self, account: Account | None, address: str, name: str | None = None) -> None:
+        """With another name than the account's, at a BMC that has no other account."""
+        name = name or (account.name if account else "an unknown account")
         if self._is_due(name, address, failed=True):
             self._add(account, "Login refused", name, address, failed=True)
 

@@ -19,8 +19,9 @@ RECORDS_LENGTH = 16
 """Of cipher suites, in one answer."""
 
 DEVICE_ID = bytes([0x20, 0x01, 0x01, 0x00, 0x02])  # device, revision, firmware 1.0, IPMI 2.0
-CHASSIS_DEVICE = 0x80
+DEVICES = 0x80 | 0x08 | 0x04 | 0x02  # chassis, FRU inventory, event log, repository of sensor data
 NO_MAKER = bytes(5)
+DEVICE = DEVICE_ID + bytes([DEVICES]) + NO_MAKER
 IPMI_2_ONLY = bytes([LAN_CHANNEL, 0b1000_0000, 0b0000_0100, 0b0000_0010, 0, 0, 0, 0])
 """The channel has RMCP+ with names of accounts, and no logins of IPMI 1.5."""
 LAN = bytes([LAN_CHANNEL, 0x04, 0x01, 0x80, 0xF2, 0x1B, 0x00, 0x00, 0x00])  # 802.3, IPMB messages, with sessions
@@ -37,7 +38,7 @@ class Application:
     def table(self) -> Table:
         user, none = Level.USER, Level.NONE
         return {
-            (APPLICATION, 0x01): Command(user, lambda _request: self._device_id(), named("device id")),
+            (APPLICATION, 0x01): Command(user, lambda _request: DEVICE, named("device id")),
             (APPLICATION, 0x04): Command(user, lambda _request: SELF_TEST_PASSED, named("self test")),
             (APPLICATION, 0x08): Command(user, self._system_guid, named("device GUID")),
             (APPLICATION, 0x37): Command(none, self._system_guid, named("system GUID")),
@@ -46,9 +47,6 @@ class Application:
             (APPLICATION, 0x42): Command(user, _channel, least=1),
             (APPLICATION, 0x54): Command(none, _cipher_suites, least=3),
         }
-
-    def _device_id(self) -> bytes:
-        return DEVICE_ID + bytes([CHASSIS_DEVICE]) + NO_MAKER
 
     def _system_guid(self, _request: Request) -> bytes:
         return self._guid.bytes_le

@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any
 import libvirt
 
 from nometal_bmc.config.settings import System
-from nometal_bmc.ipmi import messages, suites
+from nometal_bmc.events.log import EventLog
+from nometal_bmc.ipmi import messages, sdr, suites
 from nometal_bmc.ipmi.application import Application
 from nometal_bmc.ipmi.boot_options import BootOptions
 from nometal_bmc.ipmi.chassis import Chassis
 from nometal_bmc.ipmi.commands import Commands, Level, Request
+from nometal_bmc.ipmi.fru import Fru
+from nometal_bmc.ipmi.journal import Journal
 from nometal_bmc.ipmi.logins import Logins
+from nometal_bmc.ipmi.sel import Sel
 from nometal_bmc.ipmi.session import (
     INVALID_SESSION,
     LEVEL_MASK,
@@ -138,9 +142,16 @@ class Node:
         Watch(domains).start()
         vm, work = Vm(domains, node.uuid), Work(node.name)
         work.start()
-        parts = (Application(uuid.UUID(node.uuid)), Chassis(vm, work), BootOptions(vm, work))
-        self._logins = Logins(node)
-        self._commands = Commands(node.name, *(part.table() for part in parts))
+        journal = Journal(EventLog(lambda: config.state / "events"), node)
+        parts = (
+            Application(uuid.UUID(node.uuid)),
+            Chassis(vm, work, journal),
+            BootOptions(vm, work, journal),
+            Sel(journal),
+            Fru(vm, node.name),
+        )
+        self._logins = Logins(node, journal)
+        self._commands = Commands(node.name, sdr.table(), *(part.table() for part in parts))
         self._waiting = dict.fromkeys(node.addresses, "")
         """The addresses where it cannot listen (yet), and why."""
 

@@ -11,6 +11,7 @@ from nometal_bmc.ipmi.commands import CHASSIS, Code, Command, Declined, Level, R
 from nometal_bmc.vms import boot
 
 if TYPE_CHECKING:
+    from nometal_bmc.ipmi.journal import Journal
     from nometal_bmc.ipmi.vm import Vm
     from nometal_bmc.ipmi.work import Work
 
@@ -31,9 +32,10 @@ WORDS = {1: "network", 2: "disk", 5: "CD"}
 class BootOptions:
     """Reads and writes the VM's boot override."""
 
-    def __init__(self, vm: Vm, work: Work) -> None:
+    def __init__(self, vm: Vm, work: Work, journal: Journal) -> None:
         self._vm = vm
         self._work = work
+        self._journal = journal
 
     def table(self) -> Table:
         return {
@@ -72,6 +74,7 @@ class BootOptions:
         if not self._work.ended(POWER_SECONDS):  # else it would count for a boot that was asked for before
             raise Declined(Code.BUSY)
         self._vm.set_boot_override(override)
+        self._journal.boot_changed(described(data), request.user, request.source)
         return b""
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nometal_bmc.ipmi.commands import CHASSIS, Code, Command, Declined, Level, Request, Table, named
 
 if TYPE_CHECKING:
+    from nometal_bmc.ipmi.journal import Journal
     from nometal_bmc.ipmi.vm import Vm
     from nometal_bmc.ipmi.work import Work
 
@@ -21,12 +22,12 @@ POWER = {
     0: ("power off", "ForceOff"),
     1: ("power on", "On"),
     2: ("power cycle", "PowerCycle"),
-    # libvirt's own reset keeps the boot order that the VM was started with.
-    3: ("power reset", "PowerCycle"),
+    # Off and on as well: libvirt's own reset keeps the boot order that the VM was started with.
+    3: ("power reset", "ForceRestart"),
     4: ("diagnostic interrupt", "Nmi"),
     5: ("soft power off", "GracefulShutdown"),
 }
-NEED_POWER = (2, 3, 4)
+NEED_POWER, BOOT = (2, 3, 4), (1, 2, 3)
 IS_ON, BY_COMMAND = 0b0000_0001, 0b0001_0000
 IDENTIFY_KNOWN, IDENTIFY_TIMED, IDENTIFY_ON = 0b0100_0000, 0b0001_0000, 0b0010_0000
 IDENTIFY_SECONDS = 15
@@ -39,9 +40,10 @@ LAN_CHANNEL = 1
 class Chassis:
     """Says and changes how the VM is powered. What takes time is done after the answer, as hardware does it."""
 
-    def __init__(self, vm: Vm, work: Work) -> None:
+    def __init__(self, vm: Vm, work: Work, journal: Journal) -> None:
         self._vm = vm
         self._work = work
+        self._journal = journal
         self._identify_until = 0.0
         self._restart_cause = CAUSE_UNKNOWN
 
@@ -69,15 +71,20 @@ class Chassis:
             raise Declined(Code.INVALID_FIELD)
         if number in NEED_POWER and self._work.ended(0) and not self._vm.is_on():
             raise Declined(Code.NOT_NOW)
-        name, reset_type = POWER[number]
-        self._work.add(name, partial(self._switch, number, reset_type))
+        self._work.add(POWER[number][0], partial(self._switch, number, request))
         return b""
 
-    def _switch(self, number: int, reset_type: str) -> None:
-        if number in NEED_POWER and not self._vm.is_on():
-            return  # it has gone off since
-        self._vm.reset(reset_type)
-        if reset_type in ("On", "PowerCycle"):
+    def _switch(self, number: int, request: Request) -> None:
+        reset_type = POWER[number][1]
+        try:
+            if number in NEED_POWER and not self._vm.is_on():
+                return  # it has gone off since
+            self._vm.reset(reset_type)
+        except Exception as error:
+            self._journal.switched(reset_type, request.user, request.source, str(error))
+            raise
+        self._journal.switched(reset_type, request.user, request.source)
+        if number in BOOT:
             self._restart_cause = CAUSE_COMMAND
 
     def _identify(self, request: Request) -> bytes:

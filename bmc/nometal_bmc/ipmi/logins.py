@@ -19,6 +19,7 @@ from nometal_bmc.throttle import Throttle
 
 if TYPE_CHECKING:
     from nometal_bmc.config.settings import Ipmi
+    from nometal_bmc.ipmi.journal import Journal
 
 LOG = logging.getLogger(__name__)
 FINISH_SECONDS = 5.0
@@ -36,10 +37,11 @@ class Login(Protocol):
 class Logins:
     """Decides on the logins of one BMC, at all its addresses."""
 
-    def __init__(self, node: Ipmi, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, node: Ipmi, journal: Journal, clock: Callable[[], float] = time.monotonic) -> None:
         self.name, self.password = node.username, node.password
         self.guid = uuid.UUID(node.uuid)
         self._node = node.name
+        self._journal = journal
         self._clock = clock
         self._throttle = Throttle(clock)
         self._unfinished: dict[Login, float] = {}  # until when each may be finished; the oldest are first
@@ -70,6 +72,7 @@ class Logins:
     def succeeded(self, login: Login) -> None:
         self._unfinished.pop(login, None)
         self._throttle.succeeded(login.source, self.name)
+        self._journal.logged_in(login.source)
 
     def failed(self, login: Login) -> None:
         """The proof was wrong, or there will be none. Once for each login."""
@@ -85,6 +88,7 @@ class Logins:
 
     def _fail(self, source: str, name: str, why: str) -> None:
         self._throttle.failed(source, name)
+        self._journal.refused(source, known=name == self.name)
         self._note(source, name, why)
 
     def _note(self, source: str, name: str, why: str) -> None:

@@ -27,6 +27,11 @@ class Vm:
         """Switch it, by a word of Redfish."""
         power.reset(self._domains, self._uuid, reset_type)
 
+    def serial(self) -> str:
+        """As the guest is told of it: the UUID, unless the definition has another."""
+        root = self._domains.read(self._uuid)
+        return root.findtext("sysinfo/system/entry[@name='serial']") or self._uuid
+
     def boot_override(self) -> tuple[boot.Override, bool]:
         """What is to boot instead of the first device, and whether the VM has UEFI."""
         root, live = self._domains.read_both(self._uuid)

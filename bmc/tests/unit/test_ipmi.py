@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
 from nometal_bmc.config.settings import Ipmi
-from nometal_bmc.ipmi import boot_options, chassis, logins, messages, suites
+from nometal_bmc.events.log import BOOT, LOG, LOGIN, POWER, Event, EventLog
+from nometal_bmc.ipmi import boot_options, chassis, fru, logins, messages, sel, suites
+from nometal_bmc.ipmi.journal import Journal
 from nometal_bmc.ipmi.logins import Logins
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NODE = Ipmi("22222222-2222-4222-8222-222222222222", "node-0", ("127.0.0.1",), 6230, "admin", "secret")
 
@@ -98,9 +104,14 @@ def test_a_message_is_read_and_answered_in_its_own_envelope() -> None:
         assert messages.read(envelope[:-9] + b"\x21" + envelope[-8:]) is None
 
 
-def test_a_login_that_is_not_finished_counts_as_a_wrong_password() -> None:
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(EventLog(lambda: tmp_path), NODE)
+
+
+def test_a_login_that_is_not_finished_counts_as_a_wrong_password(journal: Journal) -> None:
     clock = Clock()
-    bmc = Logins(NODE, clock)
+    bmc = Logins(NODE, journal, clock)
     for number in range(8):
         assert not bmc.must_wait(Login(0).source, NODE.username)
         bmc.begun(Login(number))
@@ -114,8 +125,8 @@ def test_a_login_that_is_not_finished_counts_as_a_wrong_password() -> None:
     assert not bmc.must_wait(Login(0).source, NODE.username)
 
 
-def test_no_client_has_more_than_so_many_logins_unfinished() -> None:
-    bmc = Logins(NODE, Clock())
+def test_no_client_has_more_than_so_many_logins_unfinished(journal: Journal) -> None:
+    bmc = Logins(NODE, journal, Clock())
     for number in range(logins.MOST_UNFINISHED):
         bmc.begun(Login(number))
         bmc.begun(Login(number))  # sent again, for the answer was lost
@@ -125,9 +136,9 @@ def test_no_client_has_more_than_so_many_logins_unfinished() -> None:
     assert bmc.must_wait(Login(0).source, NODE.username)
 
 
-def test_clients_that_log_in_at_the_same_time_do_not_have_to_wait() -> None:
+def test_clients_that_log_in_at_the_same_time_do_not_have_to_wait(journal: Journal) -> None:
     clock = Clock()
-    bmc = Logins(NODE, clock)
+    bmc = Logins(NODE, journal, clock)
     for _turn in range(20):
         for number in range(logins.MOST_UNFINISHED):
             assert not bmc.must_wait(Login(0).source, NODE.username)
@@ -141,9 +152,45 @@ def test_clients_that_log_in_at_the_same_time_do_not_have_to_wait() -> None:
     assert not bmc.must_wait(Login(0).source, NODE.username)
 
 
-def test_names_that_are_guessed_count_too() -> None:
-    bmc = Logins(NODE, Clock())
+def test_names_that_are_guessed_count_too(journal: Journal) -> None:
+    bmc = Logins(NODE, journal, Clock())
     for _try in range(8):
         assert not bmc.knows(Login(0).source, "root")
     assert bmc.must_wait(Login(0).source, "root")
     assert not bmc.must_wait(Login(0).source, NODE.username)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "failed", "meaning"),
+    [
+        (POWER, "Reset ForceOff", False, sel.POWER_OFF),
+        (POWER, "Reset On failed (no disk)", True, sel.POWER_FAILED),
+        (POWER, "Started again, as it was on before", False, sel.RECONFIGURED),
+        (BOOT, "Boot settings changed: boot from disk once", False, sel.RECONFIGURED),
+        (LOGIN, "Login", False, sel.LOGGED_IN),
+        (LOGIN, "Login refused", True, sel.LOGIN_REFUSED),
+        (LOG, "Event log cleared", False, sel.LOG_CLEARED),
+    ],
+)
+def test_an_event_has_a_meaning_in_ipmi(kind: str, text: str, failed: bool, meaning: sel.Meaning) -> None:
+    event = Event(1, "2026-11-20T10:00:00+00:00", kind, text, failed=failed)
+    assert sel.meaning_of(event) == meaning
+    head = "01 00 02 20 1a 00 6b 20 00 04"
+    assert sel.record(event).hex(" ") == f"{head} {meaning.sensor:02x} 00 6f {meaning.offset:02x} ff ff"
+
+
+def test_records_have_numbers_however_many_events_there_were() -> None:
+    def number(event: int) -> int:
+        return sel.number_of(Event(event, "", POWER, ""))
+
+    assert [number(1), number(0xFFFE), number(0xFFFF), number(2 * 0xFFFE)] == [1, 0xFFFE, 1, 0xFFFE]
+
+
+def test_an_inventory_is_whole_whatever_the_texts_are() -> None:
+    for serial in ("", "x", "s" * 100, "é\u4e16"):
+        content = fru.inventory(serial, "node-0")
+        assert len(content) % 8 == 0
+        assert sum(content[:8]) % 256 == 0
+        for place in content[2:5]:
+            start = place * 8
+            assert sum(content[start : start + content[start + 1] * 8]) % 256 == 0
