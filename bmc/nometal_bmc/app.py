@@ -9,7 +9,6 @@ import logging
 from typing import TYPE_CHECKING, Any, Callable
 
 import flask
-import libvirt
 from sushy_tools.emulator import main as sushy
 from sushy_tools.error import FishyError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
@@ -17,6 +16,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from nometal_bmc import answers
 from nometal_bmc.answers import Refused
 from nometal_bmc.bios.store import Store
+from nometal_bmc.broker.client import Machines
 from nometal_bmc.front import guard
 from nometal_bmc.media.drives import Media
 from nometal_bmc.redfish import (
@@ -32,8 +32,6 @@ from nometal_bmc.redfish import (
     update_views,
 )
 from nometal_bmc.redfish.systems import Nothing, Systems
-from nometal_bmc.vms.domains import Domains
-from nometal_bmc.vms.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,8 +76,7 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     app.__class__ = Application
     app.json.sort_keys = False
     app.url_map.merge_slashes = False  # or such a path is answered with a page for browsers
-    domains = Domains(current)
-    watch = Watch(domains)
+    domains = Machines(current)
     _set_drivers(app, domains)
     store = Store(lambda: current.config.state / "machines")
     _set_views(app, domains, Media(current, domains), store)
@@ -89,15 +86,14 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     log = app.extensions["nometal_bmc"].log
     log_views.add_views(app, log)
     update_views.add_views(app, store, app.systems, log)
-    watch.start()
     return app
 
 
-def _set_drivers(app: Application, domains: Domains) -> None:
+def _set_drivers(app: Application, domains: Machines) -> None:
     app.systems = Systems(domains)
 
 
-def _set_views(app: Application, domains: Domains, media: Media, store: Store) -> None:
+def _set_views(app: Application, domains: Machines, media: Media, store: Store) -> None:
     app.vmedia = media
     system_views.add_views(app, domains, media, store)
     bios_views.add_views(app, store, app.systems)
@@ -141,11 +137,6 @@ def _answer(error: Exception) -> flask.Response:
 def _fault(error: Exception) -> Refused:
     if isinstance(error, FishyError):
         return Refused(error.code, MESSAGE_IDS.get(error.code, "GeneralError"), str(error))
-    if isinstance(error, libvirt.libvirtError) and error.get_error_domain() == libvirt.VIR_FROM_RPC:
-        return answers.unavailable(f"libvirt went away: {error}")
-    if isinstance(error, libvirt.libvirtError):
-        LOG.error("%s %s: libvirt: %s", flask.request.method, flask.request.path, error)
-        return Refused(500, "InternalError", f"libvirt: {error}")
     LOG.error("%s %s", flask.request.method, flask.request.path, exc_info=error)
     return Refused(500, "InternalError", "The service has failed at this; its log tells more.")
 

@@ -64,11 +64,13 @@ EXAMPLES = r"""
     patterns:
       - nometal_bmc/*.py
       - nometal_bmc/bios/*.py
+      - nometal_bmc/broker/*.py
       - nometal_bmc/config/*.py
       - nometal_bmc/events/*.py
       - nometal_bmc/faults/*.py
       - nometal_bmc/front/*.py
       - nometal_bmc/ipmi/*.py
+      - nometal_bmc/machine/*.py
       - nometal_bmc/media/*.py
       - nometal_bmc/redfish/*.py
       - nometal_bmc/vms/*.py

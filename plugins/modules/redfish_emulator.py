@@ -17,8 +17,9 @@ description:
     long before it ends.
   - All that is wrong with the arguments, and what stands in the way on the host, is said at once, before anything is
     changed. So are ports that others hold, VMs of others, and addresses that the host does not have.
-  - The service has no privileges beyond those of the group C(libvirt). systemd keeps it running, hardened; where that
-    does not run, a supervisor process does, which libvirt's network hook starts at boot.
+  - The service itself has no privileges and no access to libvirt. It asks a second process, its broker, for one of a
+    few operations on the lab's own VMs and images. systemd keeps both running, hardened; where that does not run,
+    supervisor processes do, which libvirt's network hook starts at boot.
   - Changes of nodes, credentials and certificate reach a running service; connections stay. Only other addresses, TLS
     switched on or off, and other software restart it.
   - Returns when the service answers for every VM, or fails with the last words of the service.
@@ -89,10 +90,16 @@ options:
         default: []
   user:
     description:
-      - The system user as whom the service runs, with a group of the same name. It must be in the group C(libvirt), and
-        not be root.
+      - The system user as whom the service runs, with a group of the same name. It must not be root, and not be in the
+        group C(libvirt).
     type: str
     default: nometal-bmc
+  broker_user:
+    description:
+      - The system user as whom the service's broker runs, with a group of the same name. It must be in the group
+        C(libvirt), and neither be root nor O(user).
+    type: str
+    default: nometal-bmc-broker
   software:
     description: Directory in which role nometal.ipi.bmc_emulation has installed the service's software.
     type: path
@@ -107,16 +114,19 @@ requirements:
 """
 
 EXAMPLES = r"""
-- name: Have a user as whom the services run
+- name: Have users as whom the services and their brokers run
   ansible.builtin.user:
-    name: nometal-bmc
+    name: "{{ item.name }}"
     comment: BMCs of nometal.ipi
     system: true
     home: /var/lib/nometal/bmc
     create_home: false
     shell: /usr/sbin/nologin
-    groups: libvirt
+    groups: "{{ item.groups }}"
     append: true
+  loop:
+    - {name: nometal-bmc, groups: []}
+    - {name: nometal-bmc-broker, groups: [libvirt]}
 
 - name: Give the VMs of the model their BMCs
   nometal.ipi.redfish_emulator:

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from support.snapshot import Snapshot
 
 HOME = "/var/lib/nometal/bmc/rehearsal"
-UNIT = "nometal-bmc-rehearsal.service"
+UNIT, BROKER = "nometal-bmc-rehearsal.service", "nometal-broker-rehearsal.service"
+IN_GROUP = (
+    "user: daemon must not be in the group libvirt, which is as good as being root; "
+    "`gpasswd --delete daemon libvirt` removes it."
+)
+USERS = {"user": "daemon", "broker_user": "games"}
+MEDIA = "/var/lib/libvirt/images/nometal-rehearsal-media"
 VM = """
 <domain type='qemu'><name>{vm_name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory>
 <metadata><nometal:vm xmlns:nometal="urn:nometal:ipi" owner="rehearsal"/></metadata>
@@ -51,6 +57,17 @@ except urllib.error.HTTPError as error:
     print(error.code)
 except OSError as error:
     print(error)
+"""
+FORMER = f"""
+systemctl disable --quiet --now {UNIT} {BROKER}
+rm /etc/systemd/system/{BROKER}
+sed -i '/^InaccessiblePaths/d; s/^User=.*/&\\nSupplementaryGroups=libvirt/' /etc/systemd/system/{UNIT}
+sed -i 's/"broker": .*/"libvirt_uri": "qemu:\\/\\/\\/system",/' {HOME}/config.json
+rm -r {HOME}/broker
+usermod --append --groups libvirt nometal-bmc
+chown -R nometal-bmc: {MEDIA}
+userdel nometal-bmc-broker
+systemctl enable --quiet {UNIT}
 """
 # Its frames cross the bridge and the host's packet filter, as a guest's do.
 NEIGHBOUR = """
@@ -124,8 +141,8 @@ def passwords(host: LabHost) -> dict[str, str]:
     return {name: login["password"] for name, login in json.loads(host.read(f"{HOME}/credentials.json")).items()}
 
 
-def main_pid(host: LabHost) -> str:
-    return host.run(["systemctl", "show", "--property=MainPID", "--value", UNIT]).stdout.strip()
+def main_pid(host: LabHost, unit: str = UNIT) -> str:
+    return host.run(["systemctl", "show", "--property=MainPID", "--value", unit]).stdout.strip()
 
 
 @pytest.mark.usefixtures("installed")
@@ -160,14 +177,21 @@ def test_the_example_of_the_documentation_works(lab: Lab) -> None:
 @pytest.mark.usefixtures("installed")
 def test_what_stands_in_the_way_of_another_lab_is_named_and_nothing_made(lab: Lab) -> None:
     lab.host.run("install --mode=600 /etc/ssl/certs/ca-certificates.crt /etc/own-ca.pem")
-    wrong = {"listen": lab.model["bmc"]["endpoints"][:1], "user": "daemon", "media": {"ca_file": "/etc/own-ca.pem"}}
+    wrong: dict[str, Any] = {
+        "listen": lab.model["bmc"]["endpoints"][:1],
+        **USERS,
+        "media": {"ca_file": "/etc/own-ca.pem"},
+    }
+    lab.host.run("usermod --append --groups libvirt daemon")
     told = run_on(lab.inventory, "redfish_emulator", {"lab": "other", **wrong})
+    lab.host.run("gpasswd --delete daemon libvirt")
     lab.host.run("rm /etc/own-ca.pem")
     [place] = [f"{endpoint['address']}:{endpoint['port']}/tcp" for endpoint in wrong["listen"]]
     assert told["msg"].splitlines() == [
         "media.ca_file: /etc/own-ca.pem cannot be read by user daemon; `chmod o+r` lets it, and o+x above it.",
         f"listen: {place} is in use by python (pid {main_pid(lab.host)}); stop that, or take another port.",
-        "user: daemon may not use libvirt; `usermod --append --groups libvirt daemon` lets it.",
+        IN_GROUP,
+        "broker_user: games may not use libvirt; `usermod --append --groups libvirt games` lets it.",
     ]
     assert lab.host.run(["ls", str(Path(HOME).parent)]).stdout.split() == ["rehearsal"]
 
@@ -209,13 +233,47 @@ def test_faults_come_and_go_without_a_restart(lab: Lab) -> None:
 
 
 def test_the_service_is_unprivileged_and_hardened(lab: Lab) -> None:
-    shown = lab.host.run(["systemd-analyze", "security", "--no-pager", UNIT]).stdout
-    [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", shown)
-    assert float(exposure) < 3, shown
-    assert lab.host.run(["ps", "-o", "user=", main_pid(lab.host)]).stdout.strip() in ("nometal-bmc", "nometal+")
+    for unit, user in {UNIT: "nometal-bmc", BROKER: "nometal-bmc-broker"}.items():
+        shown = lab.host.run(["systemd-analyze", "security", "--no-pager", unit]).stdout
+        [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", shown)
+        assert float(exposure) < 3, shown
+        assert owner_of(lab.host, f"/proc/{main_pid(lab.host, unit)}") == user
     for file in ("credentials.json", "tls/ca.key", "tls/server.key", "config.json", "hashes.json"):
         read = lab.host.run(["setpriv", "--reuid=nobody", "--clear-groups", "cat", f"{HOME}/{file}"], check=False)
         assert "Permission denied" in read.stderr, file
+
+
+@pytest.mark.usefixtures("installed")
+def test_libvirt_and_images_are_closed_to_the_service(lab: Lab) -> None:
+    pid = main_pid(lab.host)
+    assert "libvirt" not in lab.host.run("id --groups --name nometal-bmc").stdout.split()
+    inside = ["nsenter", f"--target={pid}", "--mount", "setpriv", "--reuid=nometal-bmc", "--regid=nometal-bmc"]
+    tries = (["ls", "/run/libvirt/libvirt-sock-ro"], ["touch", f"{MEDIA}/own.iso"], ["touch", f"{HOME}/broker/own"])
+    for command in tries:
+        assert lab.host.run([*inside, "--init-groups", *command], check=False).returncode != 0, command
+    assert lab.host.run([*inside, "--init-groups", "touch", f"{HOME}/state/own"]).returncode == 0
+    lab.host.run(["rm", f"{HOME}/state/own"])
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_lab_without_a_broker_gets_one_while_its_vms_run(lab: Lab) -> None:
+    """As the releases before have made it: one process, which is in group libvirt and writes the images itself."""
+    host, vm = lab.host, lab.model["nodes"][0]["vm_name"]
+    host.run(["virsh", "start", vm])
+    host.write(f"{MEDIA}/by-hand.iso", "an image")
+    host.run(["sh", "-ec", FORMER])
+    number = host.run(["virsh", "domid", vm]).stdout
+    play_bmc(lab)
+    wait_until_it_answers(lab)
+    assert host.run(["virsh", "domid", vm]).stdout == number
+    assert "libvirt" not in host.run("id --groups --name nometal-bmc").stdout.split()
+    assert owner_of(host, MEDIA) == owner_of(host, f"{MEDIA}/by-hand.iso") == "nometal-bmc-broker"
+    assert changed(play_bmc(lab)) == 0
+    host.run(f"virsh destroy {vm}; rm {MEDIA}/by-hand.iso")
+
+
+def owner_of(host: LabHost, path: str) -> str:
+    return host.run(["stat", "--format=%U", path]).stdout.strip()
 
 
 @pytest.mark.usefixtures("installed")

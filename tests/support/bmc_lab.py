@@ -13,6 +13,7 @@ import ctypes
 import grp
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -29,6 +30,7 @@ import libvirt
 import requests
 import sushy
 from support import processes, redfish_images
+from support.bmc_broker import Broker
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ MEDIA_SETTINGS: dict[str, Any] = {
     "ca_file": None,
     "networks": ["127.0.0.0/8", "::1/128"],  # where the tests' image servers are
 }
-SERVICE_USER = 65534
+BROKER = f"{DIRECTORY}/broker"
+SERVICE_USER, SERVICE_USER_NAME = 65534, "nobody"
+BROKER_USER = pwd.getpwnam("daemon").pw_uid  # libvirt wants one that has a name
 MOST_VMS = 60
 UUIDS = [f"11111111-1111-4111-8111-{number:012}" for number in range(MOST_VMS)]
 CLONE_NEWNET = 0x40000000
@@ -166,9 +170,12 @@ class BmcLab:
     def __post_init__(self) -> None:
         self.connect()
         self.directory = self.libvirtd.path(DIRECTORY)
-        for directory in (self.directory, self.libvirtd.path(MEDIA)):
-            directory.mkdir(exist_ok=True)
-            os.chown(directory, SERVICE_USER, SERVICE_USER)
+        owners = {DIRECTORY: SERVICE_USER, BROKER: BROKER_USER, MEDIA: BROKER_USER}
+        for directory, owner in owners.items():
+            self.libvirtd.path(directory).mkdir(exist_ok=True)
+            os.chown(self.libvirtd.path(directory), owner, owner)
+        prefix = as_user(BROKER_USER, f"--groups={grp.getgrnam('libvirt').gr_gid}")
+        self.broker = Broker(self.libvirtd, BROKER, self.directory / "broker.log", SERVICE_USER_NAME, prefix)
         self.http = requests.Session()
         self.http.auth = (USER, PASSWORD)
         self.service: subprocess.Popen[bytes] | None = None
@@ -195,9 +202,9 @@ class BmcLab:
 
     def configure(self, **changes: Any) -> None:
         """Replace the service's configuration; it looks at it every half second."""
-        config = {
+        config: dict[str, Any] = {
             "lab": "test",
-            "libvirt_uri": "qemu:///system",
+            "broker": self.broker.socket,
             "listen": [{"address": ADDRESS, "port": PORT}],
             "tls": None,
             "systems": [{"uuid": uuid, "name": f"node-{number}"} for number, uuid in enumerate(UUIDS)],
@@ -205,16 +212,23 @@ class BmcLab:
             "media": MEDIA_SETTINGS,
             "state": DIRECTORY,
         }
+        config |= changes
+        self.broker.configure(config["systems"], config["media"]["directory"])
         new = self.directory / "config.new"
-        new.write_text(json.dumps({**config, **changes}))
+        new.write_text(json.dumps(config))
         new.replace(self.directory / "config.json")
 
     def start_service(self) -> None:
-        """Start it as its own user, and wait until it answers."""
-        user = [f"--reuid={SERVICE_USER}", f"--regid={SERVICE_USER}", f"--groups={grp.getgrnam('libvirt').gr_gid}"]
-        # The checkout and its virtualenv may lie where only root may look.
-        user += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-        command = ["setpriv", *user, sys.executable, "-m", "nometal_bmc", f"{DIRECTORY}/config.json"]
+        """Start it as its own user, with its broker if that does not run, and wait until it answers."""
+        if self.broker.process is None:
+            self.broker.start()
+        command = [
+            *as_user(SERVICE_USER, "--clear-groups"),
+            sys.executable,
+            "-m",
+            "nometal_bmc",
+            f"{DIRECTORY}/config.json",
+        ]
         with (self.directory / "service.log").open("ab") as log:
             environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
             self.service = subprocess.Popen(
@@ -239,8 +253,8 @@ class BmcLab:
             self.service = None
 
     def descriptors(self) -> int:
-        """How many files and sockets the service has open."""
-        return len(list(Path(f"/proc/{self._pid()}/fd").iterdir()))
+        """How many files and sockets the broker has open."""
+        return len(list(Path(f"/proc/{self.broker.pid}/fd").iterdir()))
 
     def _pid(self) -> int:
         assert self.service
@@ -288,6 +302,7 @@ class BmcLab:
 
     def close(self) -> None:
         self.stop_service()
+        self.broker.stop()
         for vm in self.vms:
             vm.destroy()
         self.connection.close()
@@ -305,6 +320,12 @@ def start(libvirtd: PrivateLibvirtd, **changes: Any) -> Iterator[BmcLab]:
         yield lab
     finally:
         lab.close()
+
+
+def as_user(number: int, groups: str) -> tuple[str, ...]:
+    """What makes a command another user's. The checkout and its virtualenv may lie where only root may look."""
+    capabilities = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+    return "setpriv", f"--reuid={number}", f"--regid={number}", groups, *capabilities
 
 
 def account(name: str, password: str, systems: list[str] | None = None) -> dict[str, Any]:

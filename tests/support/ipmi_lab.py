@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support import processes
+from support.bmc_broker import Broker
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ class IpmiLab:
     consoles: dict[int, Console] = field(default_factory=dict)
     service: subprocess.Popen[bytes] | None = None
 
+    def __post_init__(self) -> None:
+        self.broker = Broker(self.libvirtd, "/run/libvirt/bmc", self.config_file.with_name("broker.log"))
+
     @property
     def config_file(self) -> Path:
         return self.libvirtd.path("/run/libvirt/bmc/config.json")
@@ -132,7 +136,7 @@ class IpmiLab:
         ]
         config = {
             "lab": "demo",
-            "libvirt_uri": "qemu:///system",
+            "broker": self.broker.socket,
             "listen": [],
             "tls": None,
             "systems": systems,
@@ -141,6 +145,7 @@ class IpmiLab:
             "state": "/run/libvirt/bmc",
             "ipmi": [system | node for system, node in zip(systems, access)],
         }
+        self.broker.configure(systems, None)
         new = self.config_file.with_suffix(".new")
         new.write_text(json.dumps(config))
         new.chmod(0o600)
@@ -227,6 +232,7 @@ def start(libvirtd: PrivateLibvirtd, *, nodes: int) -> Iterator[IpmiLab]:
     libvirtd.path("/var/lib/libvirt/images/disk").write_bytes(prints("BOOTED FROM DISK").ljust(1 << 20, b"\0"))
     lab.define(range(nodes))
     lab.configure(range(nodes))
+    lab.broker.start()
     lab.start_service()
     try:
         wait_until(
@@ -237,6 +243,7 @@ def start(libvirtd: PrivateLibvirtd, *, nodes: int) -> Iterator[IpmiLab]:
         yield lab
     finally:
         lab.stop_service()
+        lab.broker.stop()
         sys.stdout.write(lab.log_file.read_text())
 
 

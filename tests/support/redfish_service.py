@@ -29,6 +29,7 @@ import libvirt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from support.bmc_broker import Broker
 from support.waiting import PATIENCE, wait_until
 
 import nometal_bmc
@@ -101,6 +102,7 @@ class Service:
         self.directory = directory
         self.log = directory / "log"
         self.authority = Authority(directory)
+        self.broker = Broker(libvirtd, str(directory), directory / "broker.log")
         self.config = self._config(nodes, tls=tls)
         self._inside = ThreadPoolExecutor(24, initializer=_join_network, initargs=(libvirtd.sandbox.init,))
         self.process: subprocess.Popen[bytes] | None = None
@@ -110,7 +112,7 @@ class Service:
         own = [account(*node.login, systems=[node.uuid]) for node in nodes]
         return {
             "lab": "demo",
-            "libvirt_uri": "qemu:///system",
+            "broker": self.broker.socket,
             "listen": [{"address": ADDRESS, "port": PORT}],
             "tls": {"certificate": str(self.authority.certificate), "key": str(self.authority.key)} if tls else None,
             "systems": [{"uuid": node.uuid, "name": node.name} for node in nodes],
@@ -121,6 +123,7 @@ class Service:
 
     def configure(self) -> None:
         """Replace the file as the module does. The service takes it within a second."""
+        self.broker.configure(self.config["systems"], self.config["media"]["directory"])
         new = self.directory / "config.new"
         new.write_text(json.dumps(self.config))
         new.replace(self.directory / "config.json")
@@ -132,6 +135,8 @@ class Service:
 
     def start(self) -> Service:
         self.configure()
+        if self.broker.process is None:
+            self.broker.start()
         command = self.libvirtd.command([sys.executable, "-m", "nometal_bmc", str(self.directory / "config.json")])
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -185,6 +190,7 @@ class Service:
         if self.process and self.process.poll() is None:
             self.signal(signal.SIGKILL)
             self.process.wait()
+        self.broker.stop()
         self._inside.shutdown()
 
     def inside(self, action: Callable[..., T], *arguments: Any) -> T:

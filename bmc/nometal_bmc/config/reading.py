@@ -12,36 +12,40 @@ import threading
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, Generic, TypeVar
 
 from nometal_bmc.config import changes, passwords
 from nometal_bmc.config.sections import ConfigError, Section, whole
-from nometal_bmc.config.settings import Account, Config, Ipmi, Listen, Media, Network, System, Tls
+from nometal_bmc.config.settings import Account, BrokerConfig, Config, Ipmi, Listen, Media, Network, System, Tls
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-__all__ = ["CurrentConfig", "load"]
+__all__ = ["CurrentBrokerConfig", "CurrentConfig", "load", "load_broker"]
 
+C = TypeVar("C")
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5
 LAST_PORT = 65535
 LONGEST_IPMI_NAME, LONGEST_IPMI_PASSWORD = 16, 20  # bytes, says IPMI 2.0
 
 
-class CurrentConfig:
+class Current(Generic[C]):
     """The file's content of now, or of when it last was right."""
 
-    def __init__(self, path: Path | str) -> None:
+    look_seconds = LOOK_SECONDS
+
+    def __init__(self, path: Path | str, load: Callable[[Path], C]) -> None:
         self.path = Path(path)
+        self._load = load
         self._lock = threading.Lock()
         self._seen = self._signature()
         self._told = load(self.path)
-        self._config = changes.applied(self._told)
-        self._next_look = time.monotonic() + LOOK_SECONDS
+        self._config = self._applied(self._told)
+        self._next_look = time.monotonic() + self.look_seconds
 
     @property
-    def config(self) -> Config:
+    def config(self) -> C:
         if time.monotonic() >= self._next_look:
             self.refresh()
         return self._config
@@ -49,28 +53,24 @@ class CurrentConfig:
     def refresh(self) -> None:
         """Take the file as it is now; while it is wrong, what was there stays."""
         with self._lock:
-            self._next_look = time.monotonic() + LOOK_SECONDS
+            self._next_look = time.monotonic() + self.look_seconds
             signature = self._signature()
             if signature != self._seen:
                 self._seen = signature
                 self._take()
 
-    def change_password(self, name: str, password: str) -> None:
-        """Of an account that there is: from now on, until the file has another one for it."""
-        with self._lock:
-            account = self._told.account(name)
-            if account is not None:
-                changes.write(self._told, account, password)
-                self._config = changes.applied(self._told)
-
     def _take(self) -> None:
         try:
-            self._told = load(self.path)
+            self._told = self._load(self.path)
         except ConfigError as error:
             LOG.error("Keeping the configuration of before: %s", error)  # noqa: TRY400 - the text says it all
         else:
-            self._config = changes.applied(self._told)
+            self._config = self._applied(self._told)
             LOG.info("The configuration has been read again")
+
+    def _applied(self, told: C) -> C:
+        """The file, with what has been changed since without it."""
+        return told
 
     def _signature(self) -> tuple[int, ...]:
         try:
@@ -80,28 +80,79 @@ class CurrentConfig:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
 
+class CurrentConfig(Current[Config]):
+    """Of the service."""
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path, load)
+
+    def change_password(self, name: str, password: str) -> None:
+        """Of an account that there is: from now on, until the file has another one for it."""
+        with self._lock:
+            account = self._told.account(name)
+            if account is not None:
+                changes.write(self._told, account, password)
+                self._config = changes.applied(self._told)
+
+    def _applied(self, told: Config) -> Config:
+        return changes.applied(told)
+
+
+class CurrentBrokerConfig(Current[BrokerConfig]):
+    """Of the broker: no VM is its any longer once the file says so."""
+
+    look_seconds = 0.0
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path, load_broker)
+
+
 def load(path: Path | str) -> Config:
+    return _loaded(path, _config, _check)
+
+
+def load_broker(path: Path | str) -> BrokerConfig:
+    return _loaded(path, _broker_config, _check_systems)
+
+
+def _loaded(path: Path | str, read: Callable[[Section], C], check: Callable[[C], None]) -> C:
     try:
         text = Path(path).read_text(encoding="utf-8")
         value = json.loads(text)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     try:
-        config = whole(value, "the file", _config)
-        _check(config)
+        config = whole(value, "the file", read)
+        check(config)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config
+
+
+def _broker_config(file: Section) -> BrokerConfig:
+    media = file.take_or_none("media", str)
+    return BrokerConfig(
+        lab=file.take("lab", str),
+        libvirt_uri=file.take("libvirt_uri", str),
+        socket=Path(file.take("socket", str)),
+        user=file.take_or_none("user", str),
+        systems=file.each("systems", _system),
+        media=None if media is None else Path(media),
+    )
+
+
+def _system(entry: Section) -> System:
+    return System(_uuid(entry), entry.take("name", str))
 
 
 def _config(file: Section) -> Config:
     tls, media = file.take_or_none("tls", dict), file.take("media", dict)
     return Config(
         lab=file.take("lab", str),
-        libvirt_uri=file.take("libvirt_uri", str),
+        broker=Path(file.take("broker", str)),
         listen=file.each("listen", lambda entry: Listen(_address(entry), _port(entry))),
         tls=None if tls is None else whole(tls, "tls", _tls),
-        systems=file.each("systems", lambda entry: System(_uuid(entry), entry.take("name", str))),
+        systems=file.each("systems", _system),
         accounts=file.each("accounts", _account),
         media=whole(media, "media", _media),
         state=Path(file.take("state", str)),
@@ -208,8 +259,7 @@ def _canonical(text: str, where: str) -> str:
 def _check(config: Config) -> None:
     if not config.listen and not config.ipmi:
         raise ConfigError("listen: without an address nobody can come in")
-    _unique("systems: UUID", (system.uuid for system in config.systems))
-    _unique("systems: name", (system.name for system in config.systems))
+    _check_systems(config)
     _unique("accounts: name", (account.name for account in config.accounts))
     _unique("ipmi: UUID", (node.uuid for node in config.ipmi))
     _unique("ipmi: address and port", ((address, node.port) for node in config.ipmi for address in node.addresses))
@@ -217,6 +267,11 @@ def _check(config: Config) -> None:
         _known(config, f"accounts: {account.name}", account.systems or ())
     for node in config.ipmi:
         _known(config, f"ipmi: {node.name}", [node.uuid])
+
+
+def _check_systems(config: Config | BrokerConfig) -> None:
+    _unique("systems: UUID", (system.uuid for system in config.systems))
+    _unique("systems: name", (system.name for system in config.systems))
 
 
 def _known(config: Config, who: str, uuids: Iterable[str]) -> None:

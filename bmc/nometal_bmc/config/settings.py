@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nometal_bmc.config.passwords import HashedPassword
 
-__all__ = ["Account", "Config", "Ipmi", "Listen", "Media", "Network", "System", "Tls"]
+__all__ = ["Account", "BrokerConfig", "Config", "Ipmi", "Listen", "Media", "Network", "System", "Tls"]
 
 Network = Union[IPv4Network, IPv6Network]
 
@@ -81,11 +81,23 @@ class Ipmi:
 
 
 @dataclass(frozen=True)
+class BrokerConfig:
+    """What the broker is told: the only VMs that it does anything to, and who may ask it besides root and itself."""
+
+    lab: str
+    libvirt_uri: str
+    socket: Path
+    user: str | None
+    systems: tuple[System, ...]
+    media: Path | None
+
+
+@dataclass(frozen=True)
 class Config:
     """All of it. UUIDs are in lower case."""
 
     lab: str
-    libvirt_uri: str
+    broker: Path
     listen: tuple[Listen, ...]
     tls: Tls | None
     systems: tuple[System, ...]

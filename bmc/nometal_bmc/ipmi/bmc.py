@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import libvirt
-
+from nometal_bmc.broker.client import Machines
 from nometal_bmc.config.settings import System
 from nometal_bmc.events.log import EventLog
 from nometal_bmc.ipmi import messages, sdr, suites
@@ -37,8 +36,6 @@ from nometal_bmc.ipmi.session import (
 )
 from nometal_bmc.ipmi.vm import Vm
 from nometal_bmc.ipmi.work import Work
-from nometal_bmc.vms.domains import Domains
-from nometal_bmc.vms.watch import Watch
 
 if TYPE_CHECKING:
     from nometal_bmc.config.settings import Config, Ipmi
@@ -52,7 +49,7 @@ LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class OneSystem:
-    """A configuration for Domains in which no other VM exists."""
+    """A configuration in which no other VM exists."""
 
     config: Config
 
@@ -131,15 +128,11 @@ class Listener:
 
 
 class Node:
-    """A node's BMC at all its addresses.
-
-    Changes of a VM never meet: whoever changes it takes its lock, and a lab with IPMI has no Redfish beside it.
-    """
+    """A node's BMC at all its addresses."""
 
     def __init__(self, config: Config, node: Ipmi) -> None:
         self._node = node
-        domains = Domains(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
-        Watch(domains).start()
+        domains = Machines(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
         vm, work = Vm(domains, node.uuid), Work(node.name)
         work.start()
         journal = Journal(EventLog(lambda: config.state / "events"), node)
@@ -182,5 +175,4 @@ class Node:
 
 def serve(config: Config, node: Ipmi) -> None:
     """Be the BMC of a node, for ever."""
-    libvirt.registerErrorHandler(lambda *_: None, None)  # what goes wrong is logged where it matters
     Node(config, node).listen()

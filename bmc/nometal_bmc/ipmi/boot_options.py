@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nometal_bmc.ipmi.commands import CHASSIS, Code, Command, Declined, Level, Request, Table
-from nometal_bmc.vms import boot
+from nometal_bmc.machine import boot
 
 if TYPE_CHECKING:
     from nometal_bmc.ipmi.journal import Journal

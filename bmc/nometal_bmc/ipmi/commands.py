@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Callable
 
-import libvirt
-
 from nometal_bmc.answers import Refused
 
 if TYPE_CHECKING:
@@ -126,7 +124,7 @@ class Commands:
             return Code.DONE, command.obey(request)
         except Declined as declined:
             return declined.code, b""
-        except (Refused, libvirt.libvirtError) as error:
+        except Refused as error:
             LOG.error("The BMC of %s: %s", self._node, error)  # noqa: TRY400 - the text says it all
             return Code.BUSY, b""
         except Exception:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nometal_bmc.vms import boot, firmware, power
+from nometal_bmc.machine import boot, firmware
 
 if TYPE_CHECKING:
-    from nometal_bmc.vms.domains import Domains
+    from nometal_bmc.broker.client import Machines
 
 
 class Vm:
     """A node's VM."""
 
-    def __init__(self, domains: Domains, uuid: str) -> None:
+    def __init__(self, domains: Machines, uuid: str) -> None:
         self._domains = domains
         self._uuid = uuid
 
@@ -25,7 +25,7 @@ class Vm:
 
     def reset(self, reset_type: str) -> None:
         """Switch it, by a word of Redfish."""
-        power.reset(self._domains, self._uuid, reset_type)
+        self._domains.reset(self._uuid, reset_type)
 
     def serial(self) -> str:
         """As the guest is told of it: the UUID, unless the definition has another."""
@@ -38,4 +38,5 @@ class Vm:
         return boot.get(root), firmware.mode(firmware.shown(root, live)) == "UEFI"
 
     def set_boot_override(self, override: boot.Override) -> None:
-        boot.set_override(self._domains, self._uuid, override)
+        wish = boot.BootWish(target=override.target, enabled=override.enabled, forgets_uri=True)
+        self._domains.change_boot(self._uuid, wish)

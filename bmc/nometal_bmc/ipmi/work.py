@@ -11,8 +11,6 @@ import threading
 import time
 from typing import Callable
 
-import libvirt
-
 from nometal_bmc.answers import Refused
 from nometal_bmc.ipmi.commands import Code, Declined
 
@@ -49,7 +47,7 @@ class Work:
             try:
                 action()
                 LOG.info("%s: %s: ended after %.0f ms", self._node, name, (time.monotonic() - started) * 1000)
-            except (Refused, libvirt.libvirtError) as error:
+            except Refused as error:
                 LOG.error("%s: %s: failed: %s", self._node, name, error)  # noqa: TRY400 - the text says it all
             except Exception:
                 LOG.exception("%s: %s: failed", self._node, name)

@@ -5,24 +5,23 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import re
 import threading
 from collections import Counter
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.media.download import Deadline, Validators, opened
-from nometal_bmc.media.part import PREFIX, Part, usable
+from nometal_bmc.media.part import Part, usable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from nometal_bmc.broker.client import Machines, NewImage
     from nometal_bmc.config.reading import CurrentConfig
     from nometal_bmc.config.settings import Network
     from nometal_bmc.media.source import Source
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["MediaCache"]
 
 LOG = logging.getLogger(__name__)
-NAME = r"[0-9a-f]{64}\.iso"
 
 
 @dataclass(frozen=True)
@@ -42,16 +40,15 @@ class Known:
 
 
 class MediaCache:
-    """The directory of images. `held` tells which files any VM holds; nothing else keeps one here."""
+    """The directory of images, to which only the broker writes; an image stays there while any VM holds it."""
 
-    def __init__(self, current: CurrentConfig, held: Callable[[], set[str]]) -> None:
+    def __init__(self, current: CurrentConfig, machines: Machines) -> None:
         self._current = current
-        self._held = held
+        self._machines = machines
         self._lock = threading.Lock()
         self._flights: dict[Source, Future[None]] = {}
         self._known: dict[Source, Known] = {}
         self._pins: Counter[Path] = Counter()
-        self._changed = any(self._directory.glob("*"))
 
     @contextmanager
     def image(self, source: Source) -> Iterator[Path]:
@@ -63,30 +60,11 @@ class MediaCache:
             with self._lock:
                 self._pins -= Counter([path])
 
-    def remove_leftovers(self) -> None:
-        """Remove the beginnings of downloads whose process is dead: a living one locks its file."""
-        for part in self._directory.glob(f"{PREFIX}*"):
-            with suppress(OSError), part.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                part.unlink()
-
     def sweep(self) -> None:
         """Remove every image that no VM holds and nobody is about to insert."""
         with self._lock:
-            images_here = {path for path in self._directory.glob("*.iso") if re.fullmatch(NAME, path.name)}
-            unpinned = images_here - set(self._pins)
-            held = self._held() if unpinned else set()
-            for path in unpinned:
-                if str(path) not in held:
-                    self._changed = True
-                    path.unlink(missing_ok=True)
-                    LOG.info("removed %s: no VM holds it", path.name)
+            self._machines.sweep_images([path.stem for path in self._pins])
             self._known = {source: known for source, known in self._known.items() if known.path.exists()}
-
-    def take_changed(self) -> bool:
-        """Whether files have come or gone since the last call."""
-        changed, self._changed = self._changed, False
-        return changed
 
     @property
     def _directory(self) -> Path:
@@ -142,21 +120,17 @@ class MediaCache:
 
     def _download(self, source: Source) -> Path:
         directory, limit = self._directory, self._current.config.media.max_bytes
-        try:
-            with (
-                usable(directory),
-                Part(directory) as part,
-                opened(source, "GET", self._deadline(), self._networks) as reply,
-            ):
-                digest = part.receive(reply, limit)
-                return self._keep(source, reply.validators, part, directory / f"{digest}.iso")
-        finally:
-            self._changed = True
+        with (
+            usable(directory),
+            self._machines.new_image() as image,
+            opened(source, "GET", self._deadline(), self._networks) as reply,
+        ):
+            digest = Part(directory, image.descriptor).receive(reply, limit)
+            return self._keep(source, reply.validators, image, directory / f"{digest}.iso")
 
-    def _keep(self, source: Source, validators: Validators, part: Part, path: Path) -> Path:
+    def _keep(self, source: Source, validators: Validators, image: NewImage, path: Path) -> Path:
         with self._lock:
-            if not path.exists():
-                part.path.rename(path)
+            image.keep(path.stem)
             self._known[source] = Known(validators, path)
             self._pins[path] += 1
         LOG.info("fetched %s as %s", source.place, path.name)

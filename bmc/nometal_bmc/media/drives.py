@@ -12,25 +12,24 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import libvirt
-
 from nometal_bmc.answers import Refused, unavailable
+from nometal_bmc.machine import notes
+from nometal_bmc.machine.definition import drive_of, values
 from nometal_bmc.media.cache import MediaCache
 from nometal_bmc.media.source import Trust, source_from
-from nometal_bmc.vms import notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lxml import etree
 
+    from nometal_bmc.broker.client import Machines
     from nometal_bmc.config.reading import CurrentConfig
-    from nometal_bmc.vms.domains import Domains
 
 __all__ = ["Disc", "Media"]
 
@@ -67,31 +66,26 @@ class Note:
         verify = known.get("image_verify")
         return cls(known.get("image_url"), known.get("image_file"), None if verify is None else verify == "true")
 
-    def write(self, domain: etree._Element) -> None:
-        if self != Note.of(domain):
-            verify = None if self.verify is None else str(self.verify).lower()
-            notes.write(domain, image_url=self.url, image_file=self.file, image_verify=verify)
-
 
 class Media:
     """The drives of the lab's VMs."""
 
     devices = (DEVICE,)
 
-    def __init__(self, current: CurrentConfig, domains: Domains) -> None:
+    def __init__(self, current: CurrentConfig, domains: Machines) -> None:
         self._current = current
         self._domains = domains
-        self._cache = MediaCache(current, domains.files)
+        self._cache = MediaCache(current, domains)
         self._turns: dict[str, object] = {}
         self._inserts = threading.BoundedSemaphore(INSERTS_AT_ONCE)
-        self._cache.remove_leftovers()
         self._sweep()
 
     def disc(self, uuid: str) -> Disc | None:
-        file = self._domains.cd(uuid)
+        root = self._domains.read(uuid)
+        file = next(iter(values(drive_of(root), "source/@file")), None)
         if file is None:
             return None
-        note = Note.of(self._domains.read(uuid))
+        note = Note.of(root)
         return Disc(file, note.url if note.file == file else None)
 
     def verifies(self, uuid: str) -> bool:
@@ -100,8 +94,7 @@ class Media:
         return self._current.config.media.ca_file is not None if wish is None else wish
 
     def set_verifies(self, uuid: str, verify: bool) -> None:
-        with self._domains.edit(uuid) as domain:
-            replace(Note.of(domain), verify=verify).write(domain)
+        self._domains.set_verify(uuid, verify)
 
     def insert(
         self, uuid: str, url: object, login: tuple[str, str] | None = None, *, verify: bool | None = None
@@ -114,9 +107,7 @@ class Media:
             try:
                 with self._cache.image(source) as path, self._domains.lock(uuid):
                     self._refuse_overtaken(uuid, turn)
-                    with self._domains.edit(uuid) as domain:
-                        replace(Note.of(domain), url=source.url, file=str(path)).write(domain)
-                    self._domains.set_cd(uuid, str(path))
+                    self._domains.insert(uuid, path.stem, source.url)
             finally:
                 self._sweep()
         LOG.info("inserted %s into %s", source.place, uuid)
@@ -125,9 +116,7 @@ class Media:
         """Empty the drive; an empty one stays empty."""
         self._turns[uuid] = object()
         with self._domains.lock(uuid):
-            self._domains.set_cd(uuid, None)
-            with self._domains.edit(uuid) as domain:
-                replace(Note.of(domain), url=None, file=None).write(domain)
+            self._domains.eject(uuid)
         self._sweep()
 
     @contextmanager
@@ -147,7 +136,5 @@ class Media:
     def _sweep(self) -> None:
         try:
             self._cache.sweep()
-            if self._cache.take_changed():
-                self._domains.refresh_pool(self._current.config.media.directory)
-        except (Refused, libvirt.libvirtError, OSError) as error:
+        except (Refused, OSError) as error:
             LOG.warning("images that no VM holds stay until the next insert or eject: %s", error)

@@ -6,15 +6,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import logging
 import os
 import shutil
 import sys
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from nometal_bmc.answers import unavailable
@@ -24,34 +21,23 @@ from nometal_bmc.media.source import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-__all__ = ["PREFIX", "Part", "usable"]
+__all__ = ["Part", "usable"]
 
 LOG = logging.getLogger(__name__)
-PREFIX = ".part-"
 MARGIN = 256 * 1024 * 1024
 """Left free for the VMs' disks, which live in the same file system: they would all stop when it is full."""
-MODE = 0o644  # QEMU runs as another user
 FULL = (errno.ENOSPC, errno.EDQUOT)
 INSUFFICIENT_STORAGE = 507
 
 
 class Part:
-    """A file that is being received: locked while somebody receives it, gone unless it was renamed."""
+    """A file that is being received, which the broker has opened."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, descriptor: int) -> None:
         self._directory = directory
-
-    def __enter__(self) -> Part:
-        descriptor, name = tempfile.mkstemp(prefix=PREFIX, dir=self._directory)
-        self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self.path = Path(name)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.path.unlink(missing_ok=True)
-        self._file.close()
+        self._file = descriptor
 
     def receive(self, reply: Reply, limit: int) -> str:
         """Write the body down and return its digest; refused as soon as it is seen to be unfit."""
@@ -66,21 +52,20 @@ class Part:
             digest.update(chunk)
             self._write(chunk, ahead=reply.length is None)
         self._recognise(head, size, reply.place)
-        os.fchmod(self._file.fileno(), MODE)
-        os.fsync(self._file.fileno())
+        os.fsync(self._file)
         return digest.hexdigest()
 
     def _reserve(self, size: int) -> None:
         _room(self._directory, size)
         if size:
-            os.posix_fallocate(self._file.fileno(), 0, size)
+            os.posix_fallocate(self._file, 0, size)
 
     def _write(self, chunk: bytes, *, ahead: bool) -> None:
         if ahead:
             _room(self._directory, len(chunk))
         left = memoryview(chunk)
         while left:
-            left = left[self._file.write(left) :]
+            left = left[os.write(self._file, left) :]
 
     def _judged_head(self, head: bytes, reply: Reply) -> bytes:
         """A gigabyte of something else needs not be received to be refused."""

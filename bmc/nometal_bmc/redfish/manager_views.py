@@ -13,12 +13,12 @@ import flask
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.events.log import SETTINGS
+from nometal_bmc.machine import notes
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
 from nometal_bmc.redfish.wishes import Kinds, becomes_event, checked, note, noted
-from nometal_bmc.vms import notes
 
 if TYPE_CHECKING:
-    from nometal_bmc.vms.domains import Domains
+    from nometal_bmc.broker.client import Machines
 
 CLOCK: Kinds = {"DateTime": (str,), "DateTimeLocalOffset": (str,)}
 FIXED = ("Id", "Name", "UUID", "ManagerType", "Status", "PowerState", "FirmwareVersion")
@@ -27,7 +27,7 @@ LAST_ZONE = 14  # hours from Greenwich
 OFFSET = re.compile(r"([+-])([0-9]{2}):([0-5][0-9])")
 
 
-def show(domains: Domains, uuid: str) -> dict[str, Any]:
+def show(domains: Machines, uuid: str) -> dict[str, Any]:
     """The resource."""
     zone, ahead = _clock(notes.read(domains.read(uuid)))
     now = datetime.now(timezone.utc) + timedelta(seconds=ahead)
@@ -51,7 +51,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
     }
 
 
-def change(domains: Domains, uuid: str, wanted: dict[str, Any]) -> None:
+def change(domains: Machines, uuid: str, wanted: dict[str, Any]) -> None:
     """Set the clock: what is kept is by how much it goes before the host's."""
     wishes = checked(wanted, CLOCK, read_only=FIXED)
     if "DateTimeLocalOffset" in wishes:
@@ -59,13 +59,10 @@ def change(domains: Domains, uuid: str, wanted: dict[str, Any]) -> None:
     ahead = _ahead(wishes["DateTime"]) if "DateTime" in wishes else None
     note(**wishes)
     becomes_event(SETTINGS, f"Clock set: {noted()}")
-    with domains.edit(uuid) as root:
-        zone, before = _clock(notes.read(root))
-        clock = f"{before if ahead is None else ahead:.0f}"
-        notes.write(root, zone=wishes.get("DateTimeLocalOffset", zone), clock=clock)
+    domains.set_clock(uuid, wishes.get("DateTimeLocalOffset"), None if ahead is None else round(ahead))
 
 
-def add_views(app: flask.Flask, domains: Domains) -> None:
+def add_views(app: flask.Flask, domains: Machines) -> None:
     """Put ours in place of sushy-tools' view of a manager."""
 
     def manager(identity: str) -> flask.Response:

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import not_found
+from nometal_bmc.machine.definition import values
 from nometal_bmc.redfish.list_views import collection
-from nometal_bmc.vms.definition import values
 
 if TYPE_CHECKING:
     from lxml import etree
 
-    from nometal_bmc.vms.domains import Domains
+    from nometal_bmc.broker.client import Machines
 
 SPEEDS = {"e1000": 1000, "e1000e": 1000, "igb": 1000, "rtl8139": 100}
 """What these models pretend to. Others, such as virtio, have no speed."""
 
 
-def show_all(domains: Domains, uuid: str) -> dict[str, Any]:
+def show_all(domains: Machines, uuid: str) -> dict[str, Any]:
     """The collection."""
     addresses = values(domains.read_present(uuid), "devices/interface/mac/@address")
     return collection("EthernetInterface", _path(uuid), "Network interfaces", addresses)
 
 
-def show(domains: Domains, uuid: str, address: str) -> dict[str, Any]:
+def show(domains: Machines, uuid: str, address: str) -> dict[str, Any]:
     """One of them."""
     root, live = domains.read_both(uuid)
     for nic in (root if live is None else live).iterfind("devices/interface"):
@@ -58,7 +58,7 @@ def _path(uuid: str) -> str:
     return f"/redfish/v1/Systems/{uuid}/EthernetInterfaces"
 
 
-def add_views(app: flask.Flask, domains: Domains) -> None:
+def add_views(app: flask.Flask, domains: Machines) -> None:
     """Put ours in place of sushy-tools', which know no more than the address."""
 
     def nics(identity: str) -> flask.Response:

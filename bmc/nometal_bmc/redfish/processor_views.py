@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import not_found
+from nometal_bmc.machine.definition import part
 from nometal_bmc.redfish.list_views import collection
-from nometal_bmc.vms.definition import part
 
 if TYPE_CHECKING:
-    from nometal_bmc.vms.domains import Domains
+    from nometal_bmc.broker.client import Machines
 
 ONLY = "CPU0"
 SETS = {"x86_64": ("x86", "x86-64"), "i686": ("x86", "x86"), "aarch64": ("ARM", "ARM-A64")}
@@ -25,7 +25,7 @@ def show_all(uuid: str) -> dict[str, Any]:
     return collection("Processor", f"/redfish/v1/Systems/{uuid}/Processors", "Processors", [ONLY])
 
 
-def show(domains: Domains, uuid: str) -> dict[str, Any]:
+def show(domains: Machines, uuid: str) -> dict[str, Any]:
     """The one."""
     root = domains.read_present(uuid)
     architecture, instructions = SETS.get(part(root, "os/type").get("arch", ""), ("OEM", "OEM"))
@@ -46,7 +46,7 @@ def show(domains: Domains, uuid: str) -> dict[str, Any]:
     }
 
 
-def add_views(app: flask.Flask, domains: Domains) -> None:
+def add_views(app: flask.Flask, domains: Machines) -> None:
     """Put ours in place of sushy-tools' views of processors."""
 
     def collection(identity: str) -> flask.Response:

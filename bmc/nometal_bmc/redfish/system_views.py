@@ -11,18 +11,18 @@ import flask
 
 from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.events.log import BOOT, POWER, SETTINGS
+from nometal_bmc.machine import boot, firmware, power
 from nometal_bmc.redfish import bios_views
 from nometal_bmc.redfish.boot_wishes import boot_wish
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
 from nometal_bmc.redfish.wishes import PARAMETER, becomes_event, checked, note, noted, one_of
-from nometal_bmc.vms import boot, firmware, power
 
 if TYPE_CHECKING:
     from lxml import etree
 
     from nometal_bmc.bios.store import Store
+    from nometal_bmc.broker.client import Machines
     from nometal_bmc.media.drives import Media
-    from nometal_bmc.vms.domains import Domains
 
 FIXED = (
     "Id",
@@ -39,7 +39,7 @@ RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
 KIB_IN_GIB = 1024 * 1024
 
 
-def show(domains: Domains, uuid: str) -> dict[str, Any]:
+def show(domains: Machines, uuid: str) -> dict[str, Any]:
     """The resource."""
     root, live = domains.read_both(uuid)
     present = root if live is None else live
@@ -84,21 +84,17 @@ def _summaries(present: Any) -> dict[str, Any]:
     }
 
 
-def change(domains: Domains, media: Media, uuid: str, body: dict[str, Any]) -> None:
+def change(domains: Machines, media: Media, uuid: str, body: dict[str, Any]) -> None:
     """PATCH: all of it or nothing."""
     wish = boot_wish(checked(body, {"Boot": (dict,)}, read_only=FIXED)["Boot"])
     becomes_event(BOOT, f"Boot settings changed: {noted()}")
-    override = wish.write(domains, domains.read(uuid))  # a rehearsal: what is refused here has changed nothing
-    if override.target == "UefiHttp":
-        media.insert(uuid, override.http_uri)
-    with domains.lock(uuid):
-        with domains.edit(uuid) as root:
-            wish.write(domains, root)
-            firmware.note_wish(root, domains.read_live(uuid), firmware.mode, wish.mode)
-        boot.follow(domains, uuid, domains.read(uuid))
+    override = domains.check_boot(uuid, wish)
+    if override["target"] == "UefiHttp":
+        media.insert(uuid, override["http_uri"])
+    domains.change_boot(uuid, wish)
 
 
-def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
+def reset(domains: Machines, uuid: str, body: dict[str, Any]) -> None:
     """The action ComputerSystem.Reset."""
     if body.get("ResetType") is None:
         raise Refused(400, PARAMETER.missing, "ResetType is missing.", prop="ResetType")
@@ -106,10 +102,10 @@ def reset(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
     one_of(kind, power.RESET_TYPES, "ResetType", PARAMETER)
     note(ResetType=kind)
     becomes_event(POWER, f"Reset {kind}")
-    power.reset(domains, uuid, kind)
+    domains.reset(uuid, kind)
 
 
-def show_secure_boot(domains: Domains, uuid: str) -> dict[str, Any]:
+def show_secure_boot(domains: Machines, uuid: str) -> dict[str, Any]:
     """What is wanted of the next boot, as far as a client has set it, and what is enforced in the present one."""
     root, live = domains.read_both(uuid)
     shown = firmware.shown(root, live)
@@ -128,15 +124,12 @@ def show_secure_boot(domains: Domains, uuid: str) -> dict[str, Any]:
     }
 
 
-def change_secure_boot(domains: Domains, uuid: str, body: dict[str, Any]) -> None:
+def change_secure_boot(domains: Machines, uuid: str, body: dict[str, Any]) -> None:
     fixed = ("SecureBootCurrentBoot", "SecureBootMode", "Id", "Name")
     wanted = checked(body, {"SecureBootEnable": (bool,)}, read_only=fixed)["SecureBootEnable"]
     note(SecureBootEnable=wanted)
     becomes_event(SETTINGS, f"Secure boot {'enabled' if wanted else 'disabled'} from the next start on")
-    with domains.edit(uuid) as root:
-        _check_uefi(root)
-        firmware.set_secure(domains, root, wanted)
-        firmware.note_wish(root, domains.read_live(uuid), firmware.is_secure, wanted)
+    domains.set_secure_boot(uuid, wanted)
 
 
 def _boot(root: etree._Element, mode: str) -> dict[str, Any]:
@@ -162,7 +155,7 @@ def _gibibytes(kib: str) -> float:
     return int(size) if size.is_integer() else size
 
 
-def add_views(app: flask.Flask, domains: Domains, media: Media, store: Store) -> None:
+def add_views(app: flask.Flask, domains: Machines, media: Media, store: Store) -> None:
     """Put ours in place of sushy-tools' views of a system."""
 
     def system(identity: str) -> flask.Response:

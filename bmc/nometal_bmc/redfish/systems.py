@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What sushy-tools' views ask its drivers, answered over our connection to libvirt and for the lab's VMs only.
+"""What sushy-tools' views ask its drivers, answered by the broker and for the lab's VMs only.
 
 Each class has what those views use that are not replaced: they only read. What is overridden is listed in the README.
 """
@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import flask
-import libvirt
 
 from nometal_bmc.answers import not_found
 
 if TYPE_CHECKING:
-    from nometal_bmc.vms.domains import Domains
+    from nometal_bmc.broker.client import Machines
 
 
 class Systems:
     """What the lab's VMs are made of."""
 
-    def __init__(self, domains: Domains) -> None:
+    def __init__(self, domains: Machines) -> None:
         self._domains = domains
 
     @property
@@ -43,12 +41,12 @@ class Systems:
         """Disks by their bus; also those that are in no pool of libvirt."""
         uuid = self.uuid(identity)
         controllers: dict[str, dict[str, Any]] = defaultdict(lambda: {"DeviceList": []})
+        sizes = self._domains.capacities(uuid)
         for target in self._domains.read_present(uuid).findall("devices/disk[@device='disk']/target"):
             bus, name = target.get("bus", ""), target.get("dev", "")
-            size = self._domains.ask(uuid, partial(_capacity, name=name))
             controllers[bus].update(Id=bus, Name=bus)
             # As text, for its template writes down what it is given, and null is not None.
-            controllers[bus]["DeviceList"].append({"Name": name, "CapacityBytes": json.dumps(size)})
+            controllers[bus]["DeviceList"].append({"Name": name, "CapacityBytes": json.dumps(sizes.get(name))})
         return dict(controllers)  # without its habit of making what is asked for
 
 
@@ -68,13 +66,3 @@ class Nothing:
 def _visible(uuid: str) -> bool:
     own = flask.g.get("systems")
     return own is None or uuid in own
-
-
-def _capacity(domain: libvirt.virDomain, name: str) -> int | None:
-    """None if that cannot be told: its file is gone, or the disk since it was listed."""
-    try:
-        return int(domain.blockInfo(name)[0])
-    except libvirt.libvirtError as error:
-        if error.get_error_domain() == libvirt.VIR_FROM_RPC or error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
-            raise
-        return None

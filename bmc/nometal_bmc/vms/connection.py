@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid as uuids
+from contextlib import suppress
 from typing import Callable, TypeVar
 
 import libvirt
@@ -19,11 +20,14 @@ T = TypeVar("T")
 WAIT_SECONDS = 5.0
 """How long a restart of libvirtd may take before requests are refused."""
 
+KEEPALIVE_SECONDS, KEEPALIVE_COUNT = 5, 6
+"""By which a libvirtd that has stopped is told from one that takes its time."""
+
 libvirt.registerErrorHandler(lambda *_: None, None)  # what fails is raised; libvirt would print it as well
 
 
 class Connection:
-    """One connection, shared by all threads, with the VMs that were looked up on it."""
+    """One connection with the VMs that were looked up on it."""
 
     def __init__(self, uri: Callable[[], str]) -> None:
         self._uri = uri
@@ -85,12 +89,18 @@ class Connection:
         patient = time.monotonic() - self._gave_up > WAIT_SECONDS
         while True:
             try:
-                return libvirt.open(self._opened_uri)
+                return _kept_alive(libvirt.open(self._opened_uri))
             except libvirt.libvirtError as error:
                 if not patient or time.monotonic() > deadline:
                     self._gave_up = time.monotonic() if patient else self._gave_up
                     raise unavailable(f"libvirt does not answer: {error}") from error
             time.sleep(0.1)
+
+
+def _kept_alive(connection: libvirt.virConnect) -> libvirt.virConnect:
+    with suppress(libvirt.libvirtError):  # not every driver can, and not without an event loop
+        connection.setKeepAlive(KEEPALIVE_SECONDS, KEEPALIVE_COUNT)
+    return connection
 
 
 def _alive(connection: libvirt.virConnect) -> bool:

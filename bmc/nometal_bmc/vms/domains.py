@@ -8,35 +8,41 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Protocol, TypeVar
 
 import libvirt
 from lxml import etree
 
-from nometal_bmc.answers import not_found
+from nometal_bmc.answers import Refused, not_found, unavailable
+from nometal_bmc.machine import notes
+from nometal_bmc.machine.definition import DRIVE, drive_of, parse, part, remove, running, text_of, values
 from nometal_bmc.vms.connection import Connection
-from nometal_bmc.vms.definition import parse, part, remove, text_of, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nometal_bmc.config.settings import Config
+    from nometal_bmc.config.settings import BrokerConfig
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
-DRIVE = "devices/disk[@device='cdrom']"
-
 INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE
 EDITABLE = INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE  # without SECURE, a redefined VM has lost its passwords
+
+
+PATIENCE_SECONDS = 8.0
+"""How long a call waits for another one about the same VM: QEMU may have stopped, and that one then never ends."""
+STARTS_AT_ONCE = 16
+"""libvirtd has twenty threads, of which some are to be left for others."""
 
 
 class Current(Protocol):
     """Where the configuration is; it may be another one each time."""
 
     @property
-    def config(self) -> Config: ...
+    def config(self) -> BrokerConfig: ...
 
 
 class Vanished(Exception):  # noqa: N818 - reads as a sentence where it is caught
@@ -48,12 +54,12 @@ class Domains:
 
     def __init__(self, current: Current) -> None:
         self._current = current
-        # libvirt serves five calls of a connection at once, and starting a VM is a long one: reads have their own.
-        self._reading = Connection(lambda: current.config.libvirt_uri)
-        self._writing = Connection(lambda: current.config.libvirt_uri)
+        # libvirt serves five calls of a connection at once, so each thread has its own.
+        self._own = threading.local()
         self._locks: dict[str, threading.RLock] = {}
         self._locks_lock = threading.Lock()
-        self._names: tuple[Config | None, dict[str, str]] = (None, {})
+        self._names: tuple[BrokerConfig | None, dict[str, str]] = (None, {})
+        self.starts = threading.BoundedSemaphore(STARTS_AT_ONCE)
 
     @property
     def names(self) -> dict[str, str]:
@@ -65,17 +71,29 @@ class Domains:
             self._names = (config, names)
         return names
 
+    @property
+    def media(self) -> Path | None:
+        """The directory of the lab's images."""
+        return self._current.config.media
+
+    @property
+    def _connection(self) -> Connection:
+        if not hasattr(self._own, "connection"):
+            self._own.connection = Connection(lambda: self._current.config.libvirt_uri)
+        connection: Connection = self._own.connection
+        return connection
+
     def connection(self) -> libvirt.virConnect:
-        """Where changes are made; it is alive."""
-        return self._writing.get()
+        """This thread's; it is alive."""
+        return self._connection.get()
 
     def domain(self, uuid: str) -> libvirt.virDomain:
         """The VM, over a connection that is alive."""
-        return self._existing(uuid, lambda: self._writing.look_up(uuid))
+        return self._existing(uuid, lambda: self._connection.look_up(uuid))
 
     def ask(self, uuid: str, question: Callable[[libvirt.virDomain], T]) -> T:
         """Ask libvirt something that changes nothing: it may be asked twice."""
-        return self._existing(uuid, lambda: self._reading.ask(uuid, question))
+        return self._existing(uuid, lambda: self._connection.ask(uuid, question))
 
     def read(self, uuid: str) -> etree._Element:
         """The persistent definition."""
@@ -83,38 +101,48 @@ class Domains:
 
     def read_live(self, uuid: str) -> etree._Element | None:
         """What is running now, or None if the VM is off."""
-        return _running(self.read_present(uuid))
+        return running(self.read_present(uuid))
 
     def read_present(self, uuid: str) -> etree._Element:
         """What the machine is made of: of one that runs, without what waits for its next start."""
         return parse(self.ask(uuid, lambda domain: domain.XMLDesc(0)))
 
-    def read_both(self, uuid: str) -> tuple[etree._Element, etree._Element | None]:
-        """The persistent definition, and what is running now."""
-        xml, present = self.ask(uuid, lambda domain: (domain.XMLDesc(INACTIVE), domain.XMLDesc(0)))
-        return parse(xml), _running(parse(present))
+    def texts(self, uuid: str, *flags: int) -> list[str]:
+        """Definitions, as libvirt writes them."""
+        return self.ask(uuid, lambda domain: [domain.XMLDesc(flag) for flag in flags])
 
     def active(self, uuid: str) -> bool:
         return bool(self.ask(uuid, lambda domain: domain.isActive()))
 
     def existing(self) -> list[str]:
         """Those of the configured VMs that are there, in the configuration's order."""
-        found = {domain.UUIDString() for domain in self._reading.run(libvirt.virConnect.listAllDomains)}
+        found = {domain.UUIDString() for domain in self._connection.run(libvirt.virConnect.listAllDomains)}
         return [uuid for uuid in self.names if uuid in found]
 
     def files(self) -> set[str]:
         """What any VM of this libvirt, the lab's or not, has as a disk or disc, now or after its next start."""
         found: set[str] = set()
-        for domain in self._reading.run(libvirt.virConnect.listAllDomains):
+        for domain in self._connection.run(libvirt.virConnect.listAllDomains):
             with suppress(Vanished), _vanishing():
                 for flags in (INACTIVE, 0):
                     found.update(values(parse(domain.XMLDesc(flags)), "devices/disk/source/@file"))
         return found
 
-    def lock(self, uuid: str) -> threading.RLock:
+    @contextmanager
+    def lock(self, uuid: str) -> Iterator[None]:
         """What everyone holds who changes this VM."""
         with self._locks_lock:
-            return self._locks.setdefault(uuid, threading.RLock())
+            lock = self._locks.setdefault(uuid, threading.RLock())
+        if not lock.acquire(timeout=PATIENCE_SECONDS):
+            raise self.silent(uuid)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def silent(self, uuid: str) -> Refused:
+        name = self.names.get(uuid, uuid)
+        return unavailable(f"VM {name} does not answer: a call about it does not end. ForceOff switches it off.")
 
     @contextmanager
     def edit(self, uuid: str) -> Iterator[etree._Element]:
@@ -127,17 +155,24 @@ class Domains:
             if text_of(root) != before:
                 domain.connect().defineXML(text_of(root))
 
-    def cd(self, uuid: str) -> str | None:
-        """The file in the CD-ROM drive, or None if the drive is empty."""
-        return next(iter(values(_drive(self.read(uuid)), "source/@file")), None)
-
-    def set_cd(self, uuid: str, path: str | None) -> None:
+    def set_cd(self, uuid: str, path: Path | None) -> None:
         """Put a file into the CD-ROM drive, or empty it; a running guest sees it at once."""
         with self.edit(uuid) as root:
-            _fill(_drive(root), path)
+            _fill(drive_of(root), path)
             live = self.read_live(uuid)
             if live is not None:
-                self._set_live_cd(uuid, _drive(live), path)
+                self._set_live_cd(uuid, drive_of(live), path)
+
+    def note(self, uuid: str, **noted: str | None) -> None:
+        """Keep these in the VM itself."""
+        with self.edit(uuid) as root:
+            if any(notes.read(root).get(name) != value for name, value in noted.items()):
+                notes.write(root, **noted)
+
+    def capacities(self, uuid: str) -> dict[str, int | None]:
+        """The sizes of its disks in bytes, by their names; None if one cannot be told."""
+        targets = values(self.read_present(uuid), "devices/disk[@device='disk']/target/@dev")
+        return {name: self.ask(uuid, partial(_capacity, name=name)) for name in targets}
 
     def empty_lost_cd(self, uuid: str, live: etree._Element) -> None:
         """Empty the drive for good when libvirt had to start the VM without its disc, since the file was gone.
@@ -146,7 +181,7 @@ class Domains:
         """
         with self.lock(uuid):
             lost = values(self.read(uuid), f"{DRIVE}/source[@startupPolicy='optional']/@file")
-            ours = lost and Path(lost[0]).parent == self._current.config.media.directory
+            ours = lost and Path(lost[0]).parent == self.media
             if ours and not live.findall(f"{DRIVE}/source") and not Path(lost[0]).exists():
                 LOG.warning("The disc %s of %s is gone: it has started with an empty drive", *lost, self.names[uuid])
                 self.set_cd(uuid, None)
@@ -159,7 +194,7 @@ class Domains:
             if error.get_error_code() != libvirt.VIR_ERR_NO_STORAGE_POOL:
                 LOG.warning("The pool of %s was not refreshed: %s", directory, error)
 
-    def _set_live_cd(self, uuid: str, drive: etree._Element, path: str | None) -> None:
+    def _set_live_cd(self, uuid: str, drive: etree._Element, path: Path | None) -> None:
         _fill(drive, path)
         # Forced: a guest may have locked the tray, which does not stop the BMC of a server either.
         flags = libvirt.VIR_DOMAIN_AFFECT_LIVE | libvirt.VIR_DOMAIN_DEVICE_MODIFY_FORCE
@@ -186,22 +221,21 @@ def _vanishing() -> Iterator[None]:
         raise
 
 
-def _running(root: etree._Element) -> etree._Element | None:
-    return root if root.get("id") else None
+def _capacity(domain: libvirt.virDomain, name: str) -> int | None:
+    """None if that cannot be told: its file is gone, or the disk since it was listed."""
+    try:
+        return int(domain.blockInfo(name)[0])
+    except libvirt.libvirtError as error:
+        if error.get_error_domain() == libvirt.VIR_FROM_RPC or error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+            raise
+        return None
 
 
-def _drive(root: etree._Element) -> etree._Element:
-    drive = root.find(DRIVE)
-    if drive is None:
-        raise not_found(f"A CD-ROM drive in {root.findtext('name')}")
-    return drive
-
-
-def _fill(drive: etree._Element, path: str | None) -> None:
+def _fill(drive: etree._Element, path: Path | None) -> None:
     remove(drive, "source")
     target = part(drive, "target")
     target.attrib.pop("tray", "")
     drive.set("type", "file")
     if path:
         # Optional: a file that is gone keeps nobody from starting the VM.
-        target.addprevious(etree.Element("source", file=path, startupPolicy="optional"))
+        target.addprevious(etree.Element("source", file=str(path), startupPolicy="optional"))

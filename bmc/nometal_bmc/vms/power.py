@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Callable
 import libvirt
 
 from nometal_bmc.answers import Refused
-from nometal_bmc.vms import boot, firmware, notes
+from nometal_bmc.machine import notes
+from nometal_bmc.machine.firmware import state
+from nometal_bmc.vms import boot, firmware
 
 if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
-
-
-def reset(domains: Domains, uuid: str, reset_type: str) -> None:
-    """Do what a client asks for: one of RESET_TYPES."""
-    with domains.lock(uuid):
-        RESET_TYPES[reset_type](domains, uuid)
 
 
 def power_on(domains: Domains, uuid: str) -> None:
@@ -29,24 +25,25 @@ def power_on(domains: Domains, uuid: str) -> None:
         if domain.isActive():
             return
         root = domains.read(uuid)
-        _start(domain, firmware.start_flags(root))
+        with domains.starts:
+            _start(domain, firmware.start_flags(root))
         with domains.edit(uuid) as started:
-            notes.write(started, nvram=firmware.state(root))
+            notes.write(started, nvram=state(root))
         boot.booted(domains, uuid)
 
 
 def power_off(domains: Domains, uuid: str) -> None:
-    """Pull the plug; nothing happens if it is off."""
-    with domains.lock(uuid):
-        domain = domains.domain(uuid)
-        if domain.isActive():
-            _running(domain, domain.destroy)
+    """Pull the plug; nothing happens if it is off. Calls that wait for a QEMU that has stopped end by this."""
+    domain = domains.domain(uuid)
+    if domain.isActive():
+        _running(domain, domain.destroy)
 
 
 def power_cycle(domains: Domains, uuid: str) -> None:
     """Off and on: what waits for that (firmware, changes of the definition) takes effect."""
+    power_off(domains, uuid)
     with domains.lock(uuid):
-        power_off(domains, uuid)
+        power_off(domains, uuid)  # somebody may have switched it on meanwhile
         power_on(domains, uuid)
 
 
@@ -58,12 +55,10 @@ def shut_down(domains: Domains, uuid: str) -> None:
 
 
 def restart(domains: Domains, uuid: str) -> None:
-    """Let a running guest reboot; one that is off is switched on."""
+    """Let a running guest reboot."""
     domain = domains.domain(uuid)
     if domain.isActive():
         _running(domain, domain.reboot)
-    else:
-        power_on(domains, uuid)
 
 
 def interrupt(domains: Domains, uuid: str) -> None:
@@ -72,27 +67,6 @@ def interrupt(domains: Domains, uuid: str) -> None:
     if not domain.isActive():
         raise Refused(409, "GeneralError", f"VM {domain.name()} is switched off: nothing can be interrupted.")
     _running(domain, domain.injectNMI)
-
-
-def push_button(domains: Domains, uuid: str) -> None:
-    """What the button in front does."""
-    if domains.domain(uuid).isActive():
-        shut_down(domains, uuid)
-    else:
-        power_on(domains, uuid)
-
-
-RESET_TYPES: dict[str, Callable[[Domains, str], None]] = {
-    "On": power_on,
-    "ForceOn": power_on,
-    "ForceOff": power_off,
-    "GracefulShutdown": shut_down,
-    "GracefulRestart": restart,
-    "ForceRestart": power_cycle,
-    "PowerCycle": power_cycle,
-    "PushPowerButton": push_button,
-    "Nmi": interrupt,
-}
 
 
 def _start(domain: libvirt.virDomain, flags: int) -> None:

@@ -9,6 +9,8 @@ import logging
 import queue
 import threading
 import time
+from collections import defaultdict, deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5  # how soon a restart of libvirtd is noticed
 AGAIN_SECONDS = 5.0
+HANDLERS = 16
 SETTLED_SECONDS = 2.0
 """A BIOS that is reset resets the machine once or twice more: this long after the last of them, the boot has begun."""
 
@@ -38,6 +41,9 @@ class Watch:
         self._connection: libvirt.virConnect | None = None
         self._subscriptions: list[tuple[libvirt.virConnect, int]] = []
         self._events: queue.SimpleQueue[tuple[Callable[[str], None], str]] = queue.SimpleQueue()
+        self._handlers = ThreadPoolExecutor(HANDLERS, "watch")
+        self._waiting: defaultdict[str, deque[Callable[[str], None]]] = defaultdict(deque)
+        self._waiting_lock = threading.Lock()
         self._resets: dict[str, tuple[float, str]] = {}  # the time of the last one, and the override at the first one
 
     def start(self) -> None:
@@ -94,15 +100,34 @@ class Watch:
         self._events.put((self._reset, domain.UUIDString()))
 
     def _handle(self, what: Callable[[str], None], uuid: str) -> None:
-        if uuid in self._domains.names:
-            with suppress(Refused):  # it may be gone by now
-                what(uuid)
+        """In another thread, after what waits for the same VM: a VM that does not answer holds up no other."""
+        if uuid not in self._domains.names:
+            return
+        with self._waiting_lock:
+            self._waiting[uuid].append(what)
+            if len(self._waiting[uuid]) == 1:
+                self._handlers.submit(self._carry_out, uuid)
+
+    def _carry_out(self, uuid: str) -> None:
+        waiting = self._waiting[uuid]
+        while True:
+            try:
+                waiting[0](uuid)
+            except Refused as refused:  # it may be gone by now
+                LOG.info("watching %s: %s", uuid, refused)
+            except Exception as error:
+                LOG.warning("watching %s: %s", uuid, error)
+            with self._waiting_lock:
+                waiting.popleft()
+                if not waiting:
+                    return
 
     def _started(self, uuid: str) -> None:
         boot.booted(self._domains, uuid)
 
     def _reset(self, uuid: str) -> None:
-        mark = self._resets[uuid][1] if uuid in self._resets else boot.pending(self._domains, uuid)
+        known = self._resets.get(uuid)
+        mark = known[1] if known else boot.pending(self._domains, uuid)
         if mark:
             self._resets[uuid] = (time.monotonic(), mark)
 

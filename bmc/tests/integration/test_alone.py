@@ -38,8 +38,10 @@ print(json.dumps({name: views[name] is view for name, view in stock.items()}))
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
     """The README's, with a free port and directories of its own."""
-    [text] = re.findall(r"^```json\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-    found: dict[str, Any] = json.loads(text.replace("/tmp/nometal-bmc", str(tmp_path)))  # noqa: S108 - the README's
+    texts = re.findall(r"^```json\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    broker, text = (text.replace("/tmp/nometal-bmc", str(tmp_path)) for text in texts)  # noqa: S108 - the README's
+    (tmp_path / "broker.json").write_text(broker)
+    found: dict[str, Any] = json.loads(text)
     (tmp_path / "media").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found["listen"][0]["port"] = taken.getsockname()[1]
@@ -63,18 +65,21 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PROJECT)}
 @contextmanager
 def service(config_file: Path) -> Iterator[subprocess.Popen[bytes]]:
     log = config_file.with_name("log")
+    broker = python("-m", "nometal_bmc.broker", str(config_file.with_name("broker.json")))
     with (
         log.open("wb") as output,
+        subprocess.Popen(broker, env=ENVIRONMENT, stdout=output, stderr=output) as beside,
         subprocess.Popen(
             python("-m", "nometal_bmc", str(config_file)), env=ENVIRONMENT, stdout=output, stderr=output
         ) as process,
     ):
         try:
-            wait_until("it serves", lambda: "Serving at" in log.read_text() or process.poll() is not None)
+            wait_until("both serve", lambda: log.read_text().count("Serving at") > 1 or process.poll() is not None)
             assert process.poll() is None, log.read_text()
             yield process
         finally:
             process.kill()
+            beside.kill()
 
 
 def test_it_answers_with_the_config_of_the_readme_and_ends_in_good_order(

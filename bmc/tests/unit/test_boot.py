@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from nometal_bmc.answers import Refused
-from nometal_bmc.vms import boot
-from nometal_bmc.vms.boot import NONE, Override
-from nometal_bmc.vms.definition import part, values
+from nometal_bmc.machine import boot
+from nometal_bmc.machine.boot import NONE, Override
+from nometal_bmc.machine.definition import part, values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ ONE, TWO = "0b3f8f4e-8c1d-4f5e-9d5a-000000000001", "0b3f8f4e-8c1d-4f5e-9d5a-0000
 HASH = str(passwords.HashedPassword(16, 1, 1, b"salt", bytes(32)))
 GOOD: dict[str, Any] = {
     "lab": "ha",
-    "libvirt_uri": "qemu:///system",
+    "broker": "/run/broker.sock",
     "listen": [{"address": "192.168.126.1", "port": 8000}, {"address": "fd00::1", "port": 8000}],
     "tls": {"certificate": "/tls/server.pem", "key": "/tls/server.key"},
     "systems": [{"uuid": ONE.upper(), "name": "one"}, {"uuid": TWO, "name": "two"}],

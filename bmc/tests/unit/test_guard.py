@@ -31,7 +31,7 @@ RULES = (
 class Now:
     config = Config(
         lab="ha",
-        libvirt_uri="test:///default",
+        broker=Path("/run/broker.sock"),
         listen=(),
         tls=None,
         systems=(ONE, TWO),

@@ -33,7 +33,7 @@ class Now:
 
     def __init__(self, *accounts: Account) -> None:
         media = Media(Path("/"), 0, 0, None)
-        self.config = Config("ha", "test:///default", (), None, (), accounts, media, Path("/"))
+        self.config = Config("ha", Path("/broker.sock"), (), None, (), accounts, media, Path("/"))
 
 
 @pytest.fixture

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +22,23 @@ KNOWS = {
     "config": set(),
     "bios": set(),
     "events": {"config"},
-    "vms": {"answers", "config"},
-    "media": {"answers", "config", "vms"},
-    "redfish": {"answers", "bios", "config", "events", "vms", "media"},
+    "machine": {"answers"},
+    "vms": {"answers", "config", "machine"},
+    "broker": {"answers", "config", "machine", "vms"},
+    "media": {"answers", "config", "machine", "broker"},
+    "redfish": {"answers", "bios", "config", "events", "machine", "broker", "media"},
     "faults": {"answers", "config"},
     "front": {"answers", "sources", "throttle", "config", "events", "redfish", "faults"},
-    "ipmi": {"answers", "sources", "throttle", "config", "events", "vms"},
+    "ipmi": {"answers", "sources", "throttle", "config", "events", "machine", "broker"},
 }
 """All but the program and the application, which join the parts."""
+OF_SERVICE = ("nometal_bmc.app", "nometal_bmc.__main__", "nometal_bmc.front.server", "nometal_bmc.ipmi.supervisor")
+SHOW_IMPORTS = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print("\\n".join(name for name in sys.modules if name.startswith("nometal_bmc.vms")))
+"""
 
 
 def part_of(module: str) -> str:
@@ -47,6 +59,15 @@ def test_a_part_knows_only_those_below_it() -> None:
         part = file.relative_to(PACKAGE).with_suffix("").parts[0]
         known = {part_of(module) for module in imported_by(file)} - {part}
         assert known <= KNOWS.get(part, {*KNOWS, "app"}), file
+
+
+def test_only_the_broker_has_what_talks_to_libvirt() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-c", SHOW_IMPORTS, *OF_SERVICE]
+    assert subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout == "\n"
+    own = {PACKAGE / "broker" / f"{name}.py" for name in ("server", "handlers", "images", "places")}
+    users = {file for file in FILES if "vms" in {part_of(module) for module in imported_by(file)}}
+    assert users - own == {file for file in users if file.parent.name == "vms"}
 
 
 def test_every_directory_is_a_package_and_there_are_types() -> None:

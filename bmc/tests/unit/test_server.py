@@ -28,4 +28,4 @@ def test_a_certificate_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def current(listen: Listen, tls: Tls | None = None) -> server.CurrentConfig:
     media = Media(Path("/"), 0, 0, None)
-    return SimpleNamespace(config=Config("ha", "", (listen,), tls, (), (), media, Path("/")))  # type: ignore[return-value]
+    return SimpleNamespace(config=Config("ha", Path("/broker.sock"), (listen,), tls, (), (), media, Path("/")))  # type: ignore[return-value]

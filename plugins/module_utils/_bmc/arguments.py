@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import LONGEST_SOCKET, Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-OF_SERVICE = ("media.max_bytes", "media.timeout", "user")
+OF_SERVICE = ("media.max_bytes", "media.timeout", "user", "broker_user")
 """What does not matter of a service that is to be gone."""
 
 
@@ -38,6 +38,10 @@ def lab_from(params: Mapping[str, Any]) -> tuple[Lab, list[str]]:
 
 def _contradictions(lab: Lab, problems: Problems) -> Iterator[str]:
     yield from _duplicates(lab)
+    if lab.user == lab.broker_user:
+        yield f"broker_user: must be another user than that of the service (got {lab.user} for both)"
+    if problems.knows("home") and len(str(lab.socket)) > LONGEST_SOCKET:
+        yield f"home: must be shorter: a socket below it has a name of at most {LONGEST_SOCKET} bytes (got {lab.home})"
     if problems.knows("listen") and not lab.listen:
         if lab.by_redfish:
             names = ", ".join(node.name for node in lab.by_redfish)

@@ -24,6 +24,29 @@ def text_of(lab: Lab, logins: dict[str, Login], hashes: Hashes) -> str:
     return json.dumps(config, indent=2) + "\n"
 
 
+def broker_text(lab: Lab) -> str:
+    """Of the service's broker; only root may change it."""
+    return json.dumps(broker(lab), indent=2) + "\n"
+
+
+def broker(lab: Lab) -> dict[str, Any]:
+    return {
+        "lab": lab.name,
+        "libvirt_uri": lab.libvirt_uri,
+        "socket": str(lab.socket),
+        "user": lab.user,
+        "systems": _systems(lab),
+        "media": lab.pool.path if lab.listen else None,
+    }
+
+
+def broker_told(text: str) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):  # there is none, or it was edited
+        return None
+
+
 def declared(lab: Lab) -> dict[str, Any]:
     """As `told` shows it when all passwords are those of the credentials."""
     return _config(lab, _known, _known)
@@ -90,10 +113,10 @@ def _config(lab: Lab, hashed: Callable[[str], str | None], clear: Callable[[str]
     accounts = lab.accounts.items()
     return {
         "lab": lab.name,
-        "libvirt_uri": lab.libvirt_uri,
+        "broker": str(lab.socket),
         "listen": [{"address": endpoint.address, "port": endpoint.port} for endpoint in lab.listen],
         "tls": {"certificate": str(lab.server_certificate), "key": str(lab.server_key)} if lab.tls else None,
-        "systems": [{"uuid": node.uuid, "name": node.name} for node in lab.nodes],
+        "systems": _systems(lab),
         "accounts": [{"name": name, "password": hashed(name), "systems": systems} for name, systems in accounts],
         "media": {
             "directory": lab.pool.path,
@@ -105,6 +128,10 @@ def _config(lab: Lab, hashed: Callable[[str], str | None], clear: Callable[[str]
         "state": str(lab.state),
         **({"ipmi": ipmi} if ipmi else {}),
     }
+
+
+def _systems(lab: Lab) -> list[dict[str, str]]:
+    return [{"uuid": node.uuid, "name": node.name} for node in lab.nodes]
 
 
 def _ipmi(lab: Lab, node: Node, place: Endpoint, clear: Callable[[str], str]) -> dict[str, Any]:

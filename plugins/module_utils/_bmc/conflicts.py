@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, service, supervised
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import service, supervised
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, Port
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml as xml
@@ -73,11 +73,12 @@ def of_media(connection: Any, lab: Lab) -> Iterator[str]:
 
 def require_what_roles_make(lab: Lab) -> None:
     try:
-        pwd.getpwnam(lab.user)
-        grp.getgrnam(layout.group(lab))
+        for user in (lab.user, lab.broker_user):
+            pwd.getpwnam(user)
+            grp.getgrnam(user)
     except KeyError:
         raise NotThereYetError(
-            f"User {lab.user}, or the group of the same name, is missing: role nometal.ipi.bmc_emulation makes them."
+            f"User {user}, or the group of the same name, is missing: role nometal.ipi.bmc_emulation makes them."
         ) from None
     if service.software_of(lab) is None:
         raise NotThereYetError(
@@ -157,14 +158,25 @@ def _can_read(user: str, path: str) -> bool:
 
 def _about_user(lab: Lab) -> Iterator[str]:
     try:
-        entry, group = pwd.getpwnam(lab.user), grp.getgrnam(GROUP)
+        service, broker = pwd.getpwnam(lab.user), pwd.getpwnam(lab.broker_user)
+        group = grp.getgrnam(GROUP)
     except KeyError:  # their roles make them, and this is said elsewhere
         return
-    if entry.pw_uid == 0:
-        yield f"user: {lab.user} must be a system user without privileges: it is root by another name."
+    for key, entry in {"user": service, "broker_user": broker}.items():
+        if entry.pw_uid == 0:
+            yield f"{key}: {entry.pw_name} must be a system user without privileges: it is root by another name."
+    if service.pw_uid and group.gr_gid in os.getgrouplist(lab.user, service.pw_gid):
+        yield (
+            f"user: {lab.user} must not be in the group {GROUP}, which is as good as being root; "
+            f"`gpasswd --delete {lab.user} {GROUP}` removes it."
+        )
     # polkit asks who is in the group, and not what the process has; without the bus there is no polkit.
-    elif supervised.SYSTEM_BUS.exists() and group.gr_gid not in os.getgrouplist(lab.user, entry.pw_gid):
-        yield f"user: {lab.user} may not use libvirt; `usermod --append --groups {GROUP} {lab.user}` lets it."
+    may_use = group.gr_gid in os.getgrouplist(lab.broker_user, broker.pw_gid)
+    if broker.pw_uid and not may_use and supervised.SYSTEM_BUS.exists():
+        yield (
+            f"broker_user: {lab.broker_user} may not use libvirt; "
+            f"`usermod --append --groups {GROUP} {lab.broker_user}` lets it."
+        )
 
 
 def _about_addresses(lab: Lab) -> Iterator[str]:

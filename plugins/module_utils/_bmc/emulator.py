@@ -52,6 +52,7 @@ class Emulator:
     ca: bool = False
     certificate: Certificate | None = None
     config: dict[str, Any] | None = None
+    broker: dict[str, Any] | None = None
     service: Service = field(default_factory=Service)
 
 
@@ -64,6 +65,7 @@ def desired(lab: Lab) -> Emulator:
         ca=lab.tls,
         certificate=Certificate(lab.certificate_names) if lab.tls else None,
         config=config.declared(lab),
+        broker=config.broker(lab),
         service=Service(there=True, installed=True, running=True, serving=fingerprint(lab)),
     )
 
@@ -88,7 +90,7 @@ def _presence(current: Emulator, wanted: Emulator) -> Iterator[Step]:
     changed = {
         "CA": wanted.ca and not current.ca,
         "certificate": wanted.certificate is not None and current.certificate != wanted.certificate,
-        "configuration": current.config != wanted.config,
+        "configuration": (current.config, current.broker) != (wanted.config, wanted.broker),
     }
     yield from (Step("write", thing) for thing, differs in changed.items() if differs)
     if current.keeps_passwords:
@@ -182,6 +184,7 @@ class EmulatorPort:
             ca=lab.tls and certificates.is_good_ca(_read_pair(lab.ca_key, lab.ca)),
             certificate=self._certificate() if lab.tls else None,
             config=config.told(config.text_in(lab.config), logins, hashes),
+            broker=config.broker_told(config.text_in(lab.broker_config)),
             service=self._service_now,
         )
 
@@ -209,6 +212,8 @@ class EmulatorPort:
         elif step.verb in ("make", "protect"):
             act = files.own_directory if step.verb == "make" else files.give
             act(Path(step.target), layout.access(self._lab)[Path(step.target)])
+            if step.target == self._lab.pool.path:
+                layout.give_images_to_broker(self._lab)
         elif step.verb == "write":
             {
                 CREDENTIALS: self._write_credentials,
@@ -246,6 +251,7 @@ class EmulatorPort:
         logins = credentials.read(lab.credentials)
         hashes = Hashes.read(lab.hashes).completed({name: logins[name] for name in lab.accounts})
         self._write(lab.hashes, hashes.text())
+        files.write_whole(lab.broker_config, config.broker_text(lab), layout.FOR_BROKER)
         self._write(lab.config, config.text_of(lab, logins, hashes))
 
     def _remove_changed_passwords(self) -> None:

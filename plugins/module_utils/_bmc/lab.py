@@ -31,6 +31,9 @@ VM_NAME_PATTERN = "[A-Za-z0-9_][-A-Za-z0-9_.+]*"
 USER_PATTERN = "[a-z_][-a-z0-9_]{0,31}"
 # As a unit of systemd can name it without quotes.
 PATH_PATTERN = r"(/(?!\.{1,2}(/|$))[A-Za-z0-9_.+-]+)+"
+BROKER_SOCKET = "broker.sock"
+LONGEST_SOCKET = 107
+"""Bytes of a socket's name, says Linux."""
 UNSEEN = ("/dev", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/var/tmp")  # noqa: S108 - to refuse them
 """Either hidden from the service, or gone after a reboot."""
 LEAST_BYTES, MOST_BYTES = 1024**2, 16 * 1024**4
@@ -141,7 +144,8 @@ class Lab:
     names: tuple[str, ...] = key(ListOf(types.DOMAIN), "Names in the certificate beside the addresses.", default=[])
     nodes: tuple[Node, ...] = key(ListOf(Section(Node, ignores_others=True)), "The VMs that get a BMC.", default=[])
     media: Media = key(Section(Media), "What is let in as virtual media.", default={})
-    user: str = key(USER, "The system user as whom it runs.", default="nometal-bmc")
+    user: str = key(USER, "The system user as whom it runs, without access to libvirt.", default="nometal-bmc")
+    broker_user: str = key(USER, "The system user as whom its broker uses libvirt.", default="nometal-bmc-broker")
     home: Path = key(HOME, "Where each lab's service has a directory.", default="/var/lib/nometal/bmc")
     software: Path = key(SOFTWARE, "Where its software is.", default="/opt/nometal/bmc")
     libvirt_uri: str = key(types.TEXT, "Where libvirt is reached.", default="qemu:///system")
@@ -152,6 +156,33 @@ class Lab:
     @property
     def unit(self) -> str:
         return f"nometal-bmc-{self.name}"
+
+    @property
+    def broker_unit(self) -> str:
+        """As no unit of a service is called, whatever the labs' names are."""
+        return f"nometal-broker-{self.name}"
+
+    @property
+    def broker(self) -> Path:
+        """The directory of its broker."""
+        return self.directory / "broker"
+
+    @property
+    def broker_state(self) -> Path:
+        return self.broker / "state"
+
+    @property
+    def broker_config(self) -> Path:
+        return self.broker / "broker.json"
+
+    @property
+    def socket(self) -> Path:
+        """Where the service asks the broker."""
+        return self.broker_state / BROKER_SOCKET
+
+    @property
+    def broker_command(self) -> tuple[str, ...]:
+        return (f"{self.software}/bin/python", "-m", "nometal_bmc.broker", str(self.broker_config))
 
     @property
     def directory(self) -> Path:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The service where no service manager runs, kept running by a small supervisor of its own."""
+"""The service and its broker where no service manager runs, each kept running by a small supervisor of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.program import Program, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
 
@@ -31,17 +31,22 @@ HOOK = """\
 #!/bin/sh
 # Made by nometal.ipi for lab {name} and removed with it: no service manager starts its BMCs at boot, so libvirt does.
 [ "$2" = started ] || exit 0
-exec {command}
+{broker}
+exec {service}
 """
 
 
 class Supervised:
-    """libvirt's network hook starts the supervisor at boot, which is when the lab's network starts."""
+    """libvirt's network hook starts the supervisors at boot, which is when the lab's network starts."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._entry = HookEntry(f"{lab.name}.bmc")
-        self._program = Program(lab.directory / supervisor.PROGRAM, text_of(supervisor))
+        # libvirt asks polkit about users other than root, over the system bus; without one it would refuse them.
+        user, broker_user = (lab.user, lab.broker_user) if SYSTEM_BUS.exists() else ("root", "root")
+        broker = Supervision(lab.broker_unit, lab.broker, broker_user, lab.broker_command)
+        self._service = Supervision(lab.unit, lab.directory, user, lab.command)
+        self._both = (broker, self._service)
         self._serving = Serving(lab)
 
     @property
@@ -49,37 +54,43 @@ class Supervised:
         return self._lab.unit
 
     def definition(self) -> str:
-        return self._hook() + self._program.text
+        return self._hook() + self._service.program.text
 
     def is_there(self) -> bool:
         return self._entry.path.exists()
 
     def is_installed(self) -> bool:
-        return self._entry.read() == self._hook() and self._program.is_installed
+        return self._entry.read() == self._hook() and all(each.program.is_installed for each in self._both)
 
     def is_running(self) -> bool:
-        return self._pid() is not None
+        return all(each.is_running() for each in self._both)
 
     def read(self) -> Service:
         return Service(
             there=self.is_there(),
             installed=self.is_installed(),
-            running=self.is_running(),
-            serving=self._serving.digest,
+            running=any(each.is_running() for each in self._both),
+            serving=self._serving.digest if self.is_running() else None,
         )
 
     def refuse_conflicts(self) -> None:
         """None else decides it."""
 
     def install(self) -> None:
-        self._program.install()
+        for each in self._both:
+            each.program.install()
         self._entry.write(self._hook())
 
     def restart(self) -> None:
         self._stop()
         self._serving.begin()
         run(str(self._entry.path), "", "started")
-        self._require(self.is_running, f"The supervisor of {self.name} does not start")
+        wait.require(
+            self.is_running,
+            STOPPING_SECONDS,
+            lambda: f"The supervisor of {self.name} does not start within {STOPPING_SECONDS} seconds.",
+            0.05,
+        )
 
     def give_up(self) -> None:
         self._entry.remove()
@@ -89,27 +100,38 @@ class Supervised:
         self.give_up()
 
     def deaths(self) -> int:
-        return deaths_in(self._log())
+        return sum(deaths_in(each.log()) for each in self._both)
 
     def last_words(self) -> str:
-        return "\n".join(of_last_start(self._log())[-LAST_LINES:])
-
-    def _log(self) -> str:
-        with suppress(FileNotFoundError):
-            return (self._lab.directory / supervisor.LOG).read_text(encoding="utf-8", errors="replace")
-        return ""
+        return "\n".join(line for each in self._both for line in of_last_start(each.log())[-LAST_LINES:])
 
     def _hook(self) -> str:
-        # libvirt asks polkit about users other than root, over the system bus; without one it would refuse them.
-        user = self._lab.user if SYSTEM_BUS.exists() else "root"
-        command = [str(self._program.path), str(self._lab.directory), user, *self._lab.command]
-        return HOOK.format(name=self._lab.name, command=shlex.join(command))
-
-    def _pid(self) -> int | None:
-        """Also of one whose directory was removed with all that is known of it."""
-        return supervisor.pid(self._lab.directory) or next(_processes_of(self._program.path), None)
+        broker, service = (shlex.join(each.start) for each in self._both)
+        return HOOK.format(name=self._lab.name, broker=broker, service=service)
 
     def _stop(self) -> None:
+        for each in reversed(self._both):
+            each.stop()
+
+
+class Supervision:
+    """A supervisor, and the directory where it has its things."""
+
+    def __init__(self, name: str, directory: Path, user: str, command: Sequence[str]) -> None:
+        self._name = name
+        self._directory = directory
+        self.program = Program(directory / supervisor.PROGRAM, text_of(supervisor))
+        self.start = [str(self.program.path), str(directory), user, *command]
+
+    def is_running(self) -> bool:
+        return self._pid() is not None
+
+    def log(self) -> str:
+        with suppress(FileNotFoundError):
+            return (self._directory / supervisor.LOG).read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    def stop(self) -> None:
         pid = self._pid()
         if pid is None:
             return
@@ -117,10 +139,12 @@ class Supervised:
         if wait.comes_true(lambda: not self.is_running(), STOPPING_SECONDS, 0.05):
             return
         os.kill(pid, signal.SIGKILL)  # and the kernel ends the service with it
-        self._require(lambda: not self.is_running(), f"The supervisor of {self.name} (process {pid}) does not end")
+        complaint = f"The supervisor of {self._name} (process {pid}) does not end within {STOPPING_SECONDS} seconds."
+        wait.require(lambda: not self.is_running(), STOPPING_SECONDS, lambda: complaint, 0.05)
 
-    def _require(self, condition: Callable[[], bool], complaint: str) -> None:
-        wait.require(condition, STOPPING_SECONDS, lambda: f"{complaint} within {STOPPING_SECONDS} seconds.", 0.05)
+    def _pid(self) -> int | None:
+        """Also of one whose directory was removed with all that is known of it."""
+        return supervisor.pid(self._directory) or next(_processes_of(self.program.path), None)
 
 
 def since_begin(log: str) -> list[str]:

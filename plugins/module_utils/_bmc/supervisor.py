@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-# Made by nometal.ipi and removed with its lab. Where no service manager runs, this keeps the lab's BMC service running:
-# `supervisor <directory> <user> <command>...` returns at once, and does nothing when the same one is running already.
-# It needs nothing but Python's own library, for it is a program of its own, which libvirt's network hook starts.
+# Made by nometal.ipi and removed with its lab. Where no service manager runs, this keeps the lab's BMC service or its
+# broker running: `supervisor <directory> <user> <command>...` returns at once, and does nothing when the same one is
+# running already. It needs nothing but Python's own library, for it is a program of its own, which libvirt's network
+# hook starts.
 import ctypes
 import fcntl
-import grp
 import logging
 import logging.handlers
 import os
@@ -81,7 +81,7 @@ class Supervisor:
             self._log.info("%s with %s; it is started again", END, child.returncode)
 
     def _start(self) -> subprocess.Popen[str]:
-        groups = {*os.getgrouplist(self._user.pw_name, self._user.pw_gid), grp.getgrnam("libvirt").gr_gid}
+        groups = os.getgrouplist(self._user.pw_name, self._user.pw_gid)
         return subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
@@ -93,7 +93,7 @@ class Supervisor:
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(self._directory / "state")},
             user=self._user.pw_uid,
             group=self._user.pw_gid,
-            extra_groups=sorted(groups),
+            extra_groups=groups,
             umask=0o022,
             preexec_fn=_end_with_parent,  # noqa: PLW1509 - safe, for this program has one thread
         )

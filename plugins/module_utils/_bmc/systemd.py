@@ -14,106 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Service, Serving, files_say
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.units import Unit, guarded, units
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 
 if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
-
-UNIT = """\
-# Made by nometal.ipi for lab {name} and removed with it.
-[Unit]
-Description=BMCs of lab {name} (nometal.ipi)
-Wants=nometal-libvirt.target
-After=network.target libvirtd.service virtnetworkd.service virtqemud.service virtstoraged.service
-# However long libvirt is missing: it is never given up.
-StartLimitIntervalSec=0
-
-[Service]
-ExecStart={command}
-User={user}
-SupplementaryGroups=libvirt
-WorkingDirectory={state}
-Environment=HOME={state} LANG=C.UTF-8
-Restart=always
-RestartSec=200ms
-TimeoutStopSec=40
-LimitNOFILE=8192
-UMask=0022
-
-ReadWritePaths={writable}
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-ProtectProc=invisible
-ProcSubset=pid
-CapabilityBoundingSet=
-NoNewPrivileges=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-RemoveIPC=yes
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-RestrictNamespaces=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallFilter=~@privileged @resources
-SystemCallErrorNumber=EPERM
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-
-# What drop-ins may not change. systemd shows others of the kind in words of its own.
-GUARDED = (
-    "User",
-    "NoNewPrivileges",
-    "CapabilityBoundingSet",
-    "ProtectSystem",
-    "ProtectHome",
-    "PrivateTmp",
-    "PrivateDevices",
-    "ProtectClock",
-    "ProtectControlGroups",
-    "ProtectHostname",
-    "ProtectKernelLogs",
-    "ProtectKernelModules",
-    "ProtectKernelTunables",
-    "ProtectProc",
-    "ProcSubset",
-    "LockPersonality",
-    "MemoryDenyWriteExecute",
-    "RemoveIPC",
-    "RestrictRealtime",
-    "RestrictSUIDSGID",
-)
-
-
-def guarded(text: str) -> dict[str, str]:
-    """The values that a unit gives to these."""
-    entries = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
-    return {name: entries[name] for name in GUARDED}
-
-
-def writable(lab: Lab) -> list[str]:
-    return [str(lab.state), *([lab.pool.path] if lab.listen else [])]
-
-
-def unit_text(lab: Lab) -> str:
-    return UNIT.format(
-        name=lab.name, command=" ".join(lab.command), user=lab.user, state=lab.state, writable=" ".join(writable(lab))
-    )
-
 
 LAST_LINES = 15
 # systemd's MESSAGE_IDs.
@@ -124,34 +31,82 @@ ASKED += ["UnitFileState"]
 
 
 class Systemd:
+    """Both of its units."""
+
     def __init__(self, lab: Lab) -> None:
-        self._lab = lab
-        self._unit = f"{lab.unit}.service"
-        self._file = Path("/etc/systemd/system") / self._unit
+        self._broker, self._service = self._kept = [KeptUnit(unit) for unit in units(lab)]
         self._serving = Serving(lab)
-        self._guarded = guarded(self.definition())
 
     @property
     def name(self) -> str:
-        return self._unit
+        return self._service.name
 
     def definition(self) -> str:
-        return unit_text(self._lab)
+        return "".join(kept.definition for kept in self._kept)
+
+    def is_there(self) -> bool:
+        return any(kept.is_there() for kept in self._kept)
+
+    def read(self) -> Service:
+        return Service(
+            there=self.is_there(),
+            installed=all(kept.is_installed() for kept in self._kept),
+            running=self._service.is_running(),
+            serving=self._serving.digest if all(kept.lives_as_configured() for kept in self._kept) else None,
+        )
+
+    def refuse_conflicts(self) -> None:
+        for kept in self._kept:
+            kept.refuse_conflicts()
+
+    def install(self) -> None:
+        for kept in self._kept:
+            kept.install()
+
+    def restart(self) -> None:
+        for kept in self._kept:
+            kept.prepare()
+        self._serving.begin()
+        run("systemctl", "restart", self._broker.name, self._service.name)  # in their order
+
+    def give_up(self) -> None:
+        names = [kept.name for kept in reversed(self._kept) if kept.is_there()]
+        run("systemctl", "disable", "--quiet", "--now", *(names or [self.name]))
+
+    def remove(self) -> None:
+        self.give_up()
+        for kept in self._kept:
+            kept.remove()
+        run("systemctl", "daemon-reload")
+
+    def deaths(self) -> int:
+        return sum(kept.deaths() for kept in self._kept)
+
+    def last_words(self) -> str:
+        of_broker = self._broker.last_words() if self._broker.deaths() else ""
+        return of_broker + self._service.last_words()
+
+
+class KeptUnit:
+    """One of them."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._wanted = unit
+        self.name = self._unit = unit.name
+        self.definition = unit.text
+        self._file = Path("/etc/systemd/system") / unit.name
+        self._guarded = guarded(unit.text)
 
     def is_there(self) -> bool:
         return files.is_marked(self._file)
 
-    def read(self) -> Service:
-        if not self.is_there():
-            return Service()
+    def is_installed(self) -> bool:
         shown = self._found
         as_it_is_now = shown["NeedDaemonReload"] == "no" and not self._deviations(shown)
-        return Service(
-            there=True,
-            installed=shown["UnitFileState"] == "enabled" and as_it_is_now and files_say(self._file, self.definition()),
-            running=shown["ActiveState"] in ("active", "activating", "reloading"),
-            serving=self._serving.digest if self._lives_as_configured(shown["MainPID"]) else None,
-        )
+        return shown["UnitFileState"] == "enabled" and as_it_is_now and files_say(self._file, self.definition)
+
+    def is_running(self) -> bool:
+        return self._found["ActiveState"] in ("active", "activating", "reloading")
 
     def refuse_conflicts(self) -> None:
         if self._file.exists() and not self.is_there():
@@ -161,26 +116,19 @@ class Systemd:
         self._refuse_deviations(self._found)
 
     def install(self) -> None:
-        files.write_whole(self._file, self.definition(), 0o644)
+        files.write_whole(self._file, self.definition, 0o644)
         run("systemctl", "enable", "--quiet", self._unit)  # has systemd read the file, too
         self._refuse_deviations(self._show())
 
-    def restart(self) -> None:
+    def prepare(self) -> None:
         if self._show()["NeedDaemonReload"] == "yes":  # a run killed just before may have written the file
             run("systemctl", "daemon-reload")
         self._refuse_deviations(self._show())
-        self._serving.begin()
         with suppress(OperatorError):  # if there is nothing to be forgotten
             run("systemctl", "reset-failed", self._unit)  # the count of restarts, too
-        run("systemctl", "restart", self._unit)
-
-    def give_up(self) -> None:
-        run("systemctl", "disable", "--quiet", "--now", self._unit)
 
     def remove(self) -> None:
-        self.give_up()
         files.remove(self._file)
-        run("systemctl", "daemon-reload")
 
     def deaths(self) -> int:
         return int(self._show()["NRestarts"])
@@ -225,16 +173,17 @@ class Systemd:
                 "user and its confinement: remove these lines, then `systemctl daemon-reload`."
             )
 
-    def _lives_as_configured(self, pid: str) -> bool:
+    def lives_as_configured(self) -> bool:
         """Whether it runs as its user, and what it writes to is still what it was given when it started.
 
         A directory that was removed takes its mount with it; the next one of that name is read-only for the service.
         """
+        pid = self._found["MainPID"]
         with suppress(OSError, KeyError):
-            is_user = Path(f"/proc/{pid}").stat().st_uid == pwd.getpwnam(self._lab.user).pw_uid
+            is_user = Path(f"/proc/{pid}").stat().st_uid == pwd.getpwnam(self._wanted.user).pw_uid
             lines = Path(f"/proc/{pid}/mountinfo").read_text(encoding="utf-8").splitlines()
             mounted = {line.split()[4] for line in lines}
-            return is_user and set(map(os.path.realpath, writable(self._lab))) <= mounted
+            return is_user and set(map(os.path.realpath, self._wanted.writable)) <= mounted
         return False
 
 

@@ -36,6 +36,7 @@ FILES = (
     (ENTRIES, "", ".firewall"),
     (ENTRIES, "", ".resolver"),
     (Path("/etc/systemd/system"), "nometal-bmc-", ".service"),
+    (Path("/etc/systemd/system"), "nometal-broker-", ".service"),
     (Path("/etc/NetworkManager/dnsmasq.d"), "nometal-", ".conf"),
 )
 RESOLVER = "resolver"

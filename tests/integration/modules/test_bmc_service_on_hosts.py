@@ -14,18 +14,23 @@ if TYPE_CHECKING:
     from support.lab_host import LabHost
 
 UNIT = "nometal-bmc-demo.service"
+BROKER_UNIT = "nometal-broker-demo.service"
 HOME = "/var/lib/nometal/bmc"
 MEDIA = "/var/lib/libvirt/images/nometal-demo-media"
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/mine.conf"
 PROGRAM = "/opt/nometal/bmc/bin/python"
 PARAMS = {"lab": "demo", "tls": False, "listen": [{"address": "127.0.0.1", "port": 8000}], "nodes": []}
 # Answers everything with the same, after it has written where the real one writes.
+# The broker only writes.
 STAND_IN = f"""#!/usr/bin/python3
-import http.server, os, pathlib
+import http.server, os, pathlib, sys, time
+if sys.argv[2] == "nometal_bmc.broker":
+    for directory in ("{MEDIA}", "{HOME}/demo/broker/state"):
+        pathlib.Path(directory, "written").touch()
+    time.sleep(10**6)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        for directory in ("{MEDIA}", "{HOME}/demo/state"):
-            pathlib.Path(directory, "written").touch()
+        pathlib.Path("{HOME}/demo/state", "written").touch()
         self.send_response(200)
         self.send_header("Content-Length", "2")
         self.end_headers()
@@ -33,6 +38,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
 """
 FAILING = """#!/bin/sh
+case $2 in *.broker) exec sleep infinity;; esac
 echo "The beginning of attempt $$"
 for number in $(seq 20); do echo "line $number"; done
 echo "The port is taken, sorry, by a program that has rather long a name"
@@ -43,7 +49,8 @@ exit 3
 @pytest.fixture(scope="module")
 def host() -> Iterator[LabHost]:
     with lab_host.start(layer="prepared") as started:
-        started.run("useradd --system --user-group --groups libvirt --shell /usr/sbin/nologin nometal-bmc")
+        started.run("useradd --system --user-group --shell /usr/sbin/nologin nometal-bmc")
+        started.run("useradd --system --user-group --groups libvirt --shell /usr/sbin/nologin nometal-bmc-broker")
         started.run("systemctl start libvirtd")
         yield started
 
@@ -88,13 +95,13 @@ def test_the_next_run_brings_it_up(host: LabHost) -> None:
     assert steps(host) == []
 
 
-@pytest.mark.parametrize("directory", [MEDIA, f"{HOME}/demo/state", f"{HOME}/demo"])
+@pytest.mark.parametrize("directory", [MEDIA, f"{HOME}/demo/state", f"{HOME}/demo/broker/state", f"{HOME}/demo"])
 def test_a_directory_that_was_made_again_can_be_written(host: LabHost, directory: str) -> None:
     host.run(f"rm -r {directory}")
     done = steps(host)
     assert f"make {directory}" in done
     assert done[-1] == "restart service"
-    host.run(f"test -e {MEDIA}/written -a -e {HOME}/demo/state/written")
+    host.run(f"test -e {MEDIA}/written -a -e {HOME}/demo/state/written -a -e {HOME}/demo/broker/state/written")
     assert steps(host) == []
 
 
@@ -142,4 +149,4 @@ def test_a_service_that_has_answered_before_stays_on(host: LabHost) -> None:
 
 def test_it_goes(host: LabHost) -> None:
     assert steps(host, state="absent")[0] == "remove service"
-    host.run(f"test ! -e /etc/systemd/system/{UNIT}")
+    host.run(f"test ! -e /etc/systemd/system/{UNIT} -a ! -e /etc/systemd/system/{BROKER_UNIT}")

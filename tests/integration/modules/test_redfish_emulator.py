@@ -47,13 +47,15 @@ DEMO = f"{HOME}/demo"
 MEDIA = "/var/lib/libvirt/images/nometal-demo-media"
 MEDIA_LIMITS = {"max_bytes": 2**30, "timeout": 60}
 POOL_STEPS = [f"{verb} nometal-demo-media" for verb in ("define", "build", "start", "autostart")]
+DIRECTORIES = (DEMO, f"{DEMO}/state", f"{DEMO}/broker", f"{DEMO}/broker/state")
 MAKING = [
     *POOL_STEPS,
-    *(f"make {path}" for path in (DEMO, f"{DEMO}/state", f"{DEMO}/tls", MEDIA)),
+    *(f"make {path}" for path in (*DIRECTORIES, f"{DEMO}/tls", MEDIA)),
     *(f"write {thing}" for thing in ("credentials", "CA", "certificate", "configuration")),
     "install service",
     "start service",
 ]
+USERS = {"user": "daemon", "broker_user": "games"}
 REMOVING = ["remove service", *(f"{verb} nometal-demo-media" for verb in ("stop", "delete", "undefine"))]
 REMOVING += ["remove directory"]
 # The module without Ansible. Arguments: its parameters, after how many steps it is killed, and how long it waits.
@@ -142,7 +144,7 @@ def put_program(directory: Path, script: str) -> None:
 def params(software: Path, libvirtd: PrivateLibvirtd) -> Iterator[dict[str, Any]]:
     # Without a system bus the service runs as root; that it does as its user is shown on a whole host.
     listen = [{"address": "127.0.0.1", "port": 8000}]
-    given = {"lab": "demo", "home": HOME, "software": str(software), "user": "daemon", "listen": listen, "nodes": NODES}
+    given = {"lab": "demo", "home": HOME, "software": str(software), **USERS, "listen": listen, "nodes": NODES}
     yield given
     call(libvirtd, {**given, "state": "absent"})
 
@@ -455,7 +457,7 @@ def test_an_ipmi_lab_is_served_at_all_its_addresses_and_has_nothing_of_redfish(
     by_ipmi = {**params, "listen": [], "nodes": nodes, "ipmi_addresses": ["127.0.0.1", "127.0.0.2"]}
     made = call(libvirtd, by_ipmi)
     assert made["steps"] == [
-        *(f"make {path}" for path in (DEMO, f"{DEMO}/state")),
+        *(f"make {path}" for path in DIRECTORIES),
         *(f"write {thing}" for thing in ("credentials", "configuration")),
         *("install service", "start service"),
     ]

@@ -22,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.emulator import E
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Service
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.systemd import unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.units import units
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Port
 
@@ -41,6 +41,7 @@ PARAMS: dict[str, Any] = {
     "ipmi_addresses": [],
     "media": {"max_bytes": 2**30, "timeout": 60, "ca_file": None},
     "user": "nometal-bmc",
+    "broker_user": "nometal-bmc-broker",
     "home": "/var/lib/nometal/bmc",
     "software": "/opt/nometal/bmc",
     "libvirt_uri": "qemu:///system",
@@ -460,6 +461,17 @@ def test_a_certificate_is_renewed_long_before_it_ends(monkeypatch: pytest.Monkey
 
 
 def test_the_unit_never_gives_up_and_is_back_at_once() -> None:
-    lines = unit_text(lab()).splitlines()
-    assert {"Restart=always", "RestartSec=200ms", "StartLimitIntervalSec=0", "User=nometal-bmc"} <= set(lines)
-    assert "ExecStart=/opt/nometal/bmc/bin/python -m nometal_bmc /var/lib/nometal/bmc/demo/config.json" in lines
+    broker, service = (unit.text.splitlines() for unit in units(lab()))
+    for lines in (broker, service):
+        assert {"Restart=always", "RestartSec=200ms", "StartLimitIntervalSec=0"} <= set(lines)
+    program, home = "ExecStart=/opt/nometal/bmc/bin/python -m", "/var/lib/nometal/bmc/demo"
+    assert {f"{program} nometal_bmc {home}/config.json", "User=nometal-bmc"} <= set(service)
+    assert {f"{program} nometal_bmc.broker {home}/broker/broker.json", "User=nometal-bmc-broker"} <= set(broker)
+
+
+def test_only_the_broker_has_libvirt_and_only_the_service_a_network() -> None:
+    broker, service = (unit.text for unit in units(lab()))
+    assert "SupplementaryGroups=libvirt" in broker
+    assert "PrivateNetwork=yes" in broker
+    assert "RestrictAddressFamilies=AF_UNIX\n" in broker
+    assert "libvirt" not in service.replace("InaccessiblePaths=-/run/libvirt", "")

@@ -10,7 +10,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc import layout, su
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.lab import Lab, Media
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.serving import Serving
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.systemd import guarded, unit_text
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.units import guarded, units
 
 BEGIN, END = f"12:00 {supervisor.BEGIN}", f"12:01 {supervisor.END} with 1; it is started again"
 MEDIA = "/var/lib/libvirt/images/nometal-demo-media"
@@ -32,16 +32,17 @@ def lab(home: Path = Path("/var/lib/nometal/bmc"), *, listen: bool = True) -> La
 
 
 def test_the_unit_guards_user_and_confinement() -> None:
-    kept = guarded(unit_text(lab()))
-    assert kept["User"] == "nometal-bmc"
-    assert kept["CapabilityBoundingSet"] == ""
-    assert kept["ProtectSystem"] == "strict"
+    for unit, user in zip(units(lab()), ("nometal-bmc-broker", "nometal-bmc")):
+        kept = guarded(unit.text)
+        assert (kept["User"], kept["CapabilityBoundingSet"], kept["ProtectSystem"]) == (user, "", "strict")
 
 
 def test_by_ipmi_there_are_no_media_and_no_certificates() -> None:
     for listen in (True, False):
         made = lab(listen=listen)
-        assert (MEDIA in unit_text(made)) is listen
+        broker, service = units(made)
+        assert (MEDIA in broker.text) is listen
+        assert MEDIA not in service.text
         assert (Path(MEDIA) in layout.directories(made)) is listen
         assert (made.ca.parent in layout.directories(made)) is listen
 

@@ -171,7 +171,9 @@ def _bmc_log(lab: leftovers.Lab) -> dict[str, Content]:
     if own.exists():
         return _file(own, "bmc")
     unit = f"nometal-bmc-{lab.paths.lab}"
-    told = run("journalctl", "--quiet", "--no-pager", f"--unit={unit}", f"--lines={JOURNAL_LINES}")
+    broker = f"nometal-broker-{lab.paths.lab}"
+    units = (f"--unit={unit}", f"--unit={broker}")
+    told = run("journalctl", "--quiet", "--no-pager", *units, f"--lines={JOURNAL_LINES}")
     if not told:
         raise OperatorError(f"the journal has nothing of {unit}")
     return {"bmc/service.log": told}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lxml import etree
 
-from nometal_bmc.vms.definition import attributes, child
+from nometal_bmc.machine.definition import attributes, child
 
 URI = "urn:nometal:ipi:bmc"
 STATE = f"{{{URI}}}state"

@@ -9,6 +9,9 @@ from typing import cast
 
 from lxml import etree
 
+from nometal_bmc.answers import not_found
+
+DRIVE = "devices/disk[@device='cdrom']"
 PARSER = etree.XMLParser(remove_blank_text=True, resolve_entities=False)
 
 
@@ -47,3 +50,16 @@ def values(element: etree._Element, path: str) -> list[str]:
 
 def attributes(element: etree._Element) -> dict[str, str]:
     return {str(name): str(value) for name, value in element.attrib.items()}
+
+
+def running(root: etree._Element) -> etree._Element | None:
+    """What was read of the present machine, if it runs."""
+    return root if root.get("id") else None
+
+
+def drive_of(root: etree._Element) -> etree._Element:
+    """The CD-ROM drive."""
+    drive = root.find(DRIVE)
+    if drive is None:
+        raise not_found(f"A CD-ROM drive in {root.findtext('name')}")
+    return drive
