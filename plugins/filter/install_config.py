@@ -13,7 +13,8 @@ description:
   - Turns the model of a lab, as the filter P(nometal.ipi.lab_model#filter) gives it, into the content of
     C(install-config.yaml) for the platform baremetal, with the keys that the release knows and no other.
   - C(lab_spec.install.config) is merged into it last. Lists replace, and V(null) removes a key.
-  - What the installer would refuse is refused here, and so is what it does not check but would stumble over.
+  - What the installer would refuse is refused here, and so is what it does not check but would stumble over. Unknown
+    keys are not refused for a release that is newer than all that are known here.
   - The result holds no secret. The pull secret and the logins of the BMCs are put in on the managed host.
 positional: _input, version
 options:

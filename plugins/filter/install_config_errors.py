@@ -11,6 +11,7 @@ author:
   - nometal.ipi maintainers (@nometal)
 description:
   - Takes what P(nometal.ipi.install_config#filter) takes, and returns its errors instead of failing with them.
+  - Keys that are unknown here, of a release that is newer than all that are known here, are warned about.
 positional: _input, version
 options:
   _input:
@@ -50,7 +51,9 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config
+from ansible.utils.display import Display
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import install_config, warnings
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import normalize
 
@@ -59,10 +62,13 @@ def _install_config_errors(
     lab: object, version: str | None = None, ssh_key: str | None = None, trust_bundle: str | None = None
 ) -> list[str]:
     texts = normalize({"ssh_key": ssh_key, "trust_bundle": trust_bundle}, "")
+    model, release = normalize(lab, "lab"), normalize(version, "version")
     try:
-        install_config(normalize(lab, "lab"), normalize(version, "version"), **texts)
+        config = install_config(model, release, **texts)
     except OperatorError as error:
         return [str(error)]
+    for warning in warnings(model, config, release):
+        Display().warning(warning)
     return []
 
 

@@ -45,7 +45,8 @@ TOP = {
     "imageDigestSources": (4, 14),
     "featureGates": (4, 14),
     "operatorPublishingStrategy": (4, 15),
-    "arbiter": (4, 20),
+    "arbiter": (4, 19),
+    "pki": (4, 23),
     "osImageStream": (4, 22),
 }
 BAREMETAL = {
@@ -78,6 +79,7 @@ BAREMETAL = {
     "bmcVerifyCA": (4, 21),
     "dnsRecordsType": (4, 21),
     "provisioningNetworkGateway": (4, 22),
+    "bgpVIPConfig": (5, 1),
 }
 HOST = {
     "name": OLDEST,
@@ -88,6 +90,7 @@ HOST = {
     "hardwareProfile": OLDEST,
     "rootDeviceHints": OLDEST,
     "networkConfig": (4, 10),
+    "bgpPeers": (5, 1),
 }
 BMC = dict.fromkeys(("address", "username", "password", "disableCertificateVerification"), OLDEST)
 HINTS = dict.fromkeys(
@@ -107,10 +110,9 @@ HINTS = dict.fromkeys(
 )
 POOL = {
     **dict.fromkeys(("name", "replicas", "platform", "hyperthreading", "architecture"), OLDEST),
-    "fencing": (4, 20),
+    "fencing": (4, 19),
     "diskSetup": (4, 20),
-    "osImageStream": (4, 22),
-    "management": (4, 23),
+    "management": (4, 22),
 }
 NETWORKING = {
     "networkType": OLDEST,
@@ -121,11 +123,52 @@ NETWORKING = {
     "type": OLDEST,
     "serviceCIDR": OLDEST,
     "clusterNetworks": OLDEST,
-    "clusterNetworkMTU": (4, 14),
+    "clusterNetworkMTU": (4, 15),
     "ovnKubernetesConfig": (4, 18),
+    "networkObservability": (5, 1),
 }
 PROXY = dict.fromkeys(("httpProxy", "httpsProxy", "noProxy"), OLDEST)
-FENCING_CREDENTIAL = dict.fromkeys(("hostname", "address", "username", "password", "certificateVerification"), (4, 20))
+MACHINE_NETWORK = {"cidr": OLDEST}
+CLUSTER_NETWORK = dict.fromkeys(("cidr", "hostPrefix", "hostSubnetLength"), OLDEST)
+FENCING_CREDENTIAL = {
+    **dict.fromkeys(("hostName", "address", "username", "password", "certificateVerification"), (4, 19)),
+    "macAddress": (4, 23),
+}
+FENCING = {"credentials": (4, 19)}
+CAPABILITIES = dict.fromkeys(("baselineCapabilitySet", "additionalEnabledCapabilities"), (4, 11))
+LOAD_BALANCER = {"type": (4, 13)}
+CONTENT_SOURCE = dict.fromkeys(("source", "mirrors"), OLDEST)
+DIGEST_SOURCE = {"source": (4, 14), "mirrors": (4, 14), "sourcePolicy": (4, 19)}
+METADATA = dict.fromkeys(("name", "namespace", "labels", "annotations", "creationTimestamp"), OLDEST)
+
+TYPES: dict[type, tuple[str, ...]] = {
+    bool: ("fips", "provisioningDHCPExternal", "disableCertificateVerification", "rotational"),
+    int: ("replicas", "hostPrefix", "hostSubnetLength", "clusterNetworkMTU", "minSizeGigabytes"),
+    dict: (
+        "metadata",
+        "networking",
+        "controlPlane",
+        "arbiter",
+        "platform",
+        "baremetal",
+        "proxy",
+        "bmc",
+        "loadBalancer",
+    ),
+    list: (
+        "machineNetwork",
+        "clusterNetwork",
+        "serviceNetwork",
+        "compute",
+        "hosts",
+        "apiVIPs",
+        "ingressVIPs",
+        "mirrors",
+    ),
+}
+"""Of the rest, what is no free data is text, which numbers and booleans are made into."""
+FREE = ("networkConfig", "bgpPeers", "bgpVIPConfig", "pki", "networkObservability", "ovnKubernetesConfig", "diskSetup")
+FREE_TOO = ("bootstrapInPlace", "operatorPublishingStrategy", "defaultMachinePlatform", "labels", "annotations")
 
 LONGEST_NAME = 54
 VIRTUAL_MEDIA = ("redfish-virtualmedia", "idrac-virtualmedia", "ilo5-virtualmedia")
@@ -155,7 +198,10 @@ def unknown_keys(config: dict[str, Any], release: Release) -> list[str]:
 def refused(config: dict[str, Any], release: Release) -> list[str]:
     """What `create manifests` says already, all of it on one line, with exit code 3."""
     return [
+        *_types(config),
         *_general(config),
+        *_values(config, release),
+        *_gates(config, release),
         *_capabilities(config, release),
         *_networks(config),
         *_replicas(config, release),
@@ -179,10 +225,22 @@ def _unknown_keys(config: dict[str, Any], release: Release) -> Iterator[str]:
     platform = _platform(config)
     yield from _unknown(config, TOP, "", release)
     yield from _unknown(_map(config, "networking"), NETWORKING, "networking", release)
+    yield from _unknown(_map(config, "metadata"), METADATA, "metadata", release)
     yield from _unknown(_map(config, "proxy"), PROXY, "proxy", release)
+    yield from _unknown(_map(config, "capabilities"), CAPABILITIES, "capabilities", release)
+    yield from _unknown(_map(platform, "loadBalancer"), LOAD_BALANCER, "platform.baremetal.loadBalancer", release)
+    for key, known, items in (
+        ("networking.machineNetwork", MACHINE_NETWORK, _list(_map(config, "networking"), "machineNetwork")),
+        ("networking.clusterNetwork", CLUSTER_NETWORK, _list(_map(config, "networking"), "clusterNetwork")),
+        ("imageContentSources", CONTENT_SOURCE, _list(config, "imageContentSources")),
+        ("imageDigestSources", DIGEST_SOURCE, _list(config, "imageDigestSources")),
+    ):
+        for number, item in enumerate(items):
+            yield from _unknown(item if isinstance(item, dict) else {}, known, f"{key}[{number}]", release)
     yield from _unknown(platform, BAREMETAL, "platform.baremetal", release)
     for path, pool in _pools(config):
         yield from _unknown(pool, POOL, path, release)
+        yield from _unknown(_map(pool, "fencing"), FENCING, f"{path}.fencing", release)
     for number, item in enumerate(_map(_map(config, "controlPlane"), "fencing").get("credentials") or []):
         yield from _unknown(item, FENCING_CREDENTIAL, f"controlPlane.fencing.credentials[{number}]", release)
     for number, host in enumerate(_list(platform, "hosts")):
@@ -196,6 +254,80 @@ def _unknown(given: dict[str, Any], known: dict[str, Release], path: str, releas
     for name in given:
         if known.get(name, NEWEST) > release:
             yield f'unknown field "{path}.{name}"' if path else f'unknown field "{name}"'
+
+
+def _types(value: Any, path: str = "") -> Iterator[str]:
+    items: Iterator[tuple[str, Any]] = iter(())
+    if isinstance(value, dict):
+        items = ((f"{path}.{name}" if path else str(name), item) for name, item in value.items())
+    elif isinstance(value, list):
+        items = ((f"{path}[{number}]", item) for number, item in enumerate(value))
+    for where, item in items:
+        name = re.sub(r"\[[0-9]+\]$", "", where.rpartition(".")[2])
+        if item is None or name in (*FREE, *FREE_TOO):
+            continue
+        wanted = next((kind for kind, names in TYPES.items() if name in names), None)
+        if wanted and not where.endswith("]") and type(item) is not wanted:
+            yield f"cannot unmarshal {type(item).__name__} into Go struct field {where} of type {wanted.__name__}"
+        else:
+            yield from _types(item, where)
+
+
+def _values(config: dict[str, Any], release: Release) -> Iterator[str]:
+    networking = _map(config, "networking")
+    unavailable = {
+        "publish": config.get("publish", "External") not in ("", "External"),
+        "credentialsMode": bool(config.get("credentialsMode")),
+        "operatorPublishingStrategy": bool(config.get("operatorPublishingStrategy")),
+        "networking.clusterNetworkMTU": bool(networking.get("clusterNetworkMTU")),
+        "networking.networkType": str(networking.get("networkType")).lower() in RETIRED and release >= (4, 15),
+        "platform.baremetal.loadBalancer.type": _map(_platform(config), "loadBalancer").get("type", BALANCERS[0])
+        not in BALANCERS,
+    }
+    yield from (
+        f'{path}: Invalid value: not supported on "baremetal"' for path, is_wrong in unavailable.items() if is_wrong
+    )
+    for path, pool in _pools(config):
+        if pool.get("hyperthreading", "") not in ("", "Enabled", "Disabled"):
+            yield f'{path}.hyperthreading: Unsupported value: "{pool["hyperthreading"]}"'
+        if path.startswith("compute") and pool.get("architecture") != _map(config, "controlPlane").get("architecture"):
+            yield f"{path}.architecture: Invalid value: heteregeneous multi-arch is not supported"
+    yield from _texts(config)
+
+
+def _texts(config: dict[str, Any]) -> Iterator[str]:
+    exceptions, bundle = _map(config, "proxy").get("noProxy", ""), config.get("additionalTrustBundle")
+    if "*" in str(exceptions) and exceptions != "*":
+        yield "proxy.noProxy: Invalid value: each element must be an IP, CIDR or domain without wildcard characters"
+    for number, host in enumerate(_list(_platform(config), "hosts")):
+        if re.search(r"'mtu': ['\[{]", repr(host.get("networkConfig"))):
+            yield f"platform.baremetal.hosts[{number}].networkConfig: Invalid value: mtu: invalid type: string"
+    if bundle and "-----BEGIN CERTIFICATE-----" not in str(bundle):
+        yield "additionalTrustBundle: Invalid value: invalid block"
+
+
+RETIRED = ("openshiftsdn", "kuryr")
+BALANCERS = ("OpenShiftManagedDefault", "UserManaged")
+PREVIEWS = ("TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade")
+
+
+def _gates(config: dict[str, Any], release: Release) -> Iterator[str]:
+    own, platform = config.get("featureSet", ""), _platform(config)
+    if own not in ("", "LatencySensitive", "OKD", *PREVIEWS):
+        yield f'featureSet: Unsupported value: "{own}"'
+    if config.get("featureGates") and own != "CustomNoUpgrade":
+        yield "featureGates: Forbidden: featureGates can only be used with the CustomNoUpgrade feature set"
+    gated = {
+        "arbiter": "arbiter" in config and release < (4, 20),
+        "pki": "pki" in config,
+        "platform.baremetal.bgpVIPConfig": "bgpVIPConfig" in platform,
+        "platform.baremetal.hosts.bgpPeers": any(host.get("bgpPeers") for host in _list(platform, "hosts")),
+        "platform.baremetal.dnsRecordsType": platform.get("dnsRecordsType") == "External",
+        "diskSetup": any(pool.get("diskSetup") for _path, pool in _pools(config)),
+    }
+    for name, is_used in gated.items():
+        if is_used and own not in PREVIEWS:
+            yield f"{name}: Forbidden: this field is protected by a feature gate which must be enabled"
 
 
 def _general(config: dict[str, Any]) -> Iterator[str]:
@@ -290,6 +422,10 @@ def _families(found: list[tuple[str, Any]], network_type: str) -> Iterator[str]:
     for key, network in found:
         by_key.setdefault(key, set()).add(network.version)
     wanted = by_key.get("serviceNetwork", set())
+    firsts = {key: network.version for key, network in reversed(found)}
+    for key, first in firsts.items():
+        if first != firsts.get("machineNetwork"):
+            yield f"networking.{key}: Invalid value: its primary IP version is not that of the VIPs"
     for key, families in by_key.items():
         if families != wanted:
             yield f"networking.{key}: Invalid value: its IP versions are not those of serviceNetwork"
@@ -313,7 +449,7 @@ def _replicas(config: dict[str, Any], release: Release) -> Iterator[str]:
     if len(pools) > 1:
         yield "compute[1].name: Duplicate value"
     count, arbiters = control.get("replicas", FEWEST_CONTROL_PLANE), arbiter.get("replicas", 0)
-    pair = release >= (4, 20) and (arbiters == 1 or len(_credentials(config)) == PAIR)
+    pair = release >= (4, 19) and (arbiters == 1 or len(_credentials(config)) == PAIR)
     if count < FEWEST_CONTROL_PLANE and not (count == PAIR and pair):
         yield f"controlPlane.replicas: Invalid value: {count}: not supported on platform baremetal"
     if arbiters and count != PAIR:
@@ -328,9 +464,10 @@ def _fencing(config: dict[str, Any], release: Release) -> Iterator[str]:
         return
     if len(found) != PAIR or _map(config, "controlPlane").get("replicas") != PAIR:
         yield f"{path}: Forbidden: there should be exactly two, for two control plane replicas"
-    if release < STRICT and config.get("featureSet") not in ("TechPreviewNoUpgrade", "CustomNoUpgrade"):
+    if release < STRICT and config.get("featureSet") not in PREVIEWS:
         yield "controlPlane.fencing: Forbidden: it is protected by the feature gate DualReplica"
-    yield from _unique_and_there(found, ("hostname", "address"), ("username", "password"), path)
+    by = "macAddress" if any("macAddress" in item for item in found) else "hostName"
+    yield from _unique_and_there(found, (by, "address"), ("username", "password"), path)
 
 
 def _vips(config: dict[str, Any], release: Release) -> Iterator[str]:
@@ -339,8 +476,8 @@ def _vips(config: dict[str, Any], release: Release) -> Iterator[str]:
     read: dict[str, list[Any]] = {}
     for name in ("api", "ingress"):
         both = f"{name}VIPs" in platform and f"{name}VIP" in platform
-        if both and platform[f"{name}VIPs"][:1] != [platform[f"{name}VIP"]]:
-            yield f"platform.baremetal.{name}VIP: Invalid value: it is not the first of {name}VIPs"
+        if both:
+            yield f"platform.baremetal.{name}VIP: Invalid value: cannot be given beside {name}VIPs"
         listed = release >= (4, 12) and f"{name}VIPs" in platform
         key = f"{name}VIPs" if listed else f"{name}VIP"
         texts = platform.get(key) if listed else [platform[key]] if platform.get(key) else []

@@ -20,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.filter.install_config import Filter
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.install_config import (
     InstallConfigError,
     install_config,
+    warnings,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -147,6 +148,8 @@ def hosts(*written: tuple[str, int]) -> str:
     return f"{{platform: {{baremetal: {{hosts: [{', '.join(each)}]}}}}}}"
 
 
+PREVIEWS = "one of TechPreviewNoUpgrade, DevPreviewNoUpgrade, CustomNoUpgrade"
+
 REFUSED = [
     ("a key that nobody knows", "{speed: fast}", "4.20.3", ["speed: unknown key in release 4.20; remove it"]),
     (
@@ -229,15 +232,124 @@ REFUSED = [
     ),
     (
         "credentials of strangers",
-        "{controlPlane: {fencing: {credentials: [{hostname: a, address: x}, {hostname: control-plane-1}, {}]}}}",
+        "{controlPlane: {fencing: {credentials: [{hostName: a, address: x}, {hostName: control-plane-1}, {}]}}}",
         "4.20.3",
         [
-            "featureSet: must be TechPreviewNoUpgrade or CustomNoUpgrade with fencing, a technology preview in release 4.20 (got nothing)",
+            f"featureSet: must be {PREVIEWS} with fencing, a technology preview in release 4.20 (got nothing)",
             "controlPlane.fencing.credentials: must have 2 items, one for each control plane node (got 3)",
-            "controlPlane.fencing.credentials[0].hostname: must be a control plane host (got 'a')",
+            "controlPlane.fencing.credentials[0].hostName: must be the name of a control plane host (got 'a')",
             "controlPlane.fencing.credentials[1].address: must be the address of its BMC (got nothing)",
-            "controlPlane.fencing.credentials[2].hostname: must be a control plane host (got nothing)",
+            "controlPlane.fencing.credentials[2].hostName: must be the name of a control plane host (got nothing)",
             "controlPlane.fencing.credentials[2].address: must be the address of its BMC (got nothing)",
+        ],
+    ),
+    (
+        "credentials by MAC too early, and by another spelling",
+        "{featureSet: TechPreviewNoUpgrade, controlPlane: {fencing: {credentials: [{hostName: control-plane-0, macAddress: x, address: x}, {hostname: control-plane-1, address: y}]}}}",
+        "4.22.3",
+        [
+            "controlPlane.fencing.credentials[0].macAddress: not available in release 4.22; the first release with it is 4.23",
+            "controlPlane.fencing.credentials[1].hostname: unknown key in release 4.22; did you mean hostName?",
+            "controlPlane.fencing.credentials[1].hostName: must be the name of a control plane host (got nothing)",
+        ],
+    ),
+    (
+        "credentials by name and MAC, and by the MAC of another",
+        "{controlPlane: {fencing: {credentials: [{hostName: control-plane-0, macAddress: x, address: x}, {macAddress: x, address: y}]}}}",
+        "4.23.3",
+        [
+            "controlPlane.fencing.credentials[0].macAddress: must not be used with hostName: remove one of the two",
+            "controlPlane.fencing.credentials[1].macAddress: must be the boot MAC of a control plane host (got 'x')",
+        ],
+    ),
+    (
+        "what is for other platforms",
+        "{publish: Internal, credentialsMode: Manual, operatorPublishingStrategy: {ingress: Internal}, networking: {clusterNetworkMTU: 1400}}",
+        "4.20.3",
+        [
+            "publish: must be External (got 'Internal')",
+            *(
+                f"{key}: must be left out: not available on the platform baremetal"
+                for key in ("credentialsMode", "operatorPublishingStrategy", "networking.clusterNetworkMTU")
+            ),
+        ],
+    ),
+    (
+        "values that are none",
+        "{additionalTrustBundle: x, cpuPartitioningMode: Some, controlPlane: {hyperthreading: 'On'}, compute: [{name: worker, replicas: 0, architecture: arm64}], platform: {baremetal: {loadBalancer: {type: Mine}}}}",
+        "4.20.3",
+        [
+            "cpuPartitioningMode: must be None or AllNodes (got 'Some')",
+            "platform.baremetal.loadBalancer.type: must be OpenShiftManagedDefault or UserManaged (got 'Mine')",
+            "controlPlane.hyperthreading: must be Enabled or Disabled (got 'On')",
+            "compute[0].architecture: must be left out, as that of controlPlane (got 'arm64')",
+            "additionalTrustBundle: must be one or more CA certificates in PEM",
+        ],
+    ),
+    (
+        "exceptions from the proxy with wildcards",
+        "{proxy: {httpProxy: 'http://192.0.2.1', noProxy: 'example.test,.example.test,10.0.0.0/8,10.0.0.1,fd00::1,*.example.test, b'}}",
+        "4.20.3",
+        [
+            f"proxy.noProxy: must be domains, addresses and networks without wildcards, capital letters and spaces: .example.test has all names below example.test (got '{entry}')"
+            for entry in ("*.example.test", " b")
+        ],
+    ),
+    (
+        "a network type that has gone",
+        "{networking: {networkType: OpenShiftSDN}}",
+        "4.15.3",
+        ["networking.networkType: not available from release 4.15 on: use OVNKubernetes (got 'OpenShiftSDN')"],
+    ),
+    (
+        "two service networks of one IP version",
+        "{networking: {serviceNetwork: [10.96.0.0/16, 10.97.0.0/16]}}",
+        "4.20.3",
+        ["networking.serviceNetwork: must have one network of each IP version (got 2)"],
+    ),
+    (
+        "both ways to give a VIP",
+        "{platform: {baremetal: {apiVIP: 192.168.126.5}}}",
+        "4.20.3",
+        ["platform.baremetal.apiVIP: must not be used with apiVIPs: remove one of the two"],
+    ),
+    (
+        "wrong types and unknown keys at depth",
+        "{fips: 'yes', proxy: {httpProxi: x}, controlPlane: {platform: x, osImageStream: x}, platform: {baremetal: {additionalNTPServers: 192.168.126.1, loadBalancer: [], bmcVerifyCA: {}}}, imageDigestSources: [{mirror: x, source: {}}]}",
+        "4.21.3",
+        [
+            "controlPlane.osImageStream: unknown key in release 4.21; remove it",
+            "proxy.httpProxi: unknown key in release 4.21; did you mean httpProxy?",
+            "imageDigestSources[0].mirror: unknown key in release 4.21; did you mean mirrors?",
+            "platform.baremetal.additionalNTPServers: must be a list (got '192.168.126.1')",
+            "platform.baremetal.loadBalancer: must be a mapping (got a list)",
+            "platform.baremetal.bmcVerifyCA: must be text (got a mapping)",
+            "fips: must be true or false, without quotes (got 'yes')",
+            "imageDigestSources[0].source: must be text (got a mapping)",
+        ],
+    ),
+    (
+        "features and gates that do not go together",
+        "{featureSet: Everything, featureGates: [A]}",
+        "4.20.3",
+        [
+            "featureSet: must be one of LatencySensitive, TechPreviewNoUpgrade, DevPreviewNoUpgrade, CustomNoUpgrade, OKD (got 'Everything')",
+            "featureGates: must be left out unless featureSet is CustomNoUpgrade",
+            "featureGates[0]: must be a gate with its state, such as Name=true (got 'A')",
+        ],
+    ),
+    (
+        "technology previews without their feature set",
+        "{pki: {}, controlPlane: {diskSetup: [{type: etcd}]}, platform: {baremetal: {bgpVIPConfig: {}, dnsRecordsType: External}}}",
+        "5.1.3",
+        [
+            f"{key}: a technology preview: set featureSet to {PREVIEWS}"
+            for key in (
+                "pki",
+                "platform.baremetal.bgpVIPConfig",
+                "controlPlane.diskSetup",
+                "platform.baremetal.dnsRecordsType",
+            )
         ],
     ),
     (
@@ -327,6 +439,7 @@ REFUSED = [
             "networking.machineNetwork: must be a list of networks, one of each IP version",
             "platform.baremetal.apiVIPs: must be an address in the machine network (got '192.168.126.5')",
             "platform.baremetal.ingressVIPs: must be an address in the machine network (got '192.168.126.6')",
+            "networking.clusterNetwork[0]: must be a mapping (got '10.128.0.0')",
         ],
     ),
     (
@@ -408,9 +521,83 @@ def test_refuses_what_the_release_given_beside_the_lab_does_not_know() -> None:
     ):
         install_config(lab_of(STATIC, "4.20.3"), "4.10.3")
     with pytest.raises(
-        InstallConfigError, match=r"arbiter: not available in release 4.19; the first release with it is 4.20"
+        InstallConfigError, match=r"arbiter: not available in release 4.18; the first release with it is 4.19"
     ):
-        install_config(lab_of("nodes: {control_plane: {count: 2}, arbiters: {count: 1}}"), "4.19.3")
+        install_config(lab_of("nodes: {control_plane: {count: 2}, arbiters: {count: 1}}"), "4.18.3")
+
+
+QUOTED_MTU = "nodes: {overrides: {control-plane-0: {network_config: {interfaces: [{name: enp1s0, mtu: '1500'}]}}}}"
+DUAL_STACK = """
+machine_network: {cidr: 192.168.126.0/24, cidr_v6: 'fd2e:6f44:5dd8::/64'}
+install: {config: {networking: {serviceNetwork: ['fd02::/112', 172.30.0.0/16]}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            QUOTED_MTU,
+            "platform.baremetal.hosts[0].networkConfig.interfaces[0].mtu: must be a number, without quotes (got '1500')",
+        ),
+        (DUAL_STACK, "networking.serviceNetwork: must begin with IPv4, as machineNetwork does"),
+    ],
+)
+def test_refuses_what_the_lab_says(text: str, expected: str) -> None:
+    with pytest.raises(InstallConfigError) as caught:
+        config_of(text)
+    assert str(caught.value).splitlines()[1:] == [f"- {expected}"]
+
+
+ACCEPTED = [
+    ("{pki: {signer: x}, featureSet: TechPreviewNoUpgrade}", "4.23.3", "pki"),
+    ("{controlPlane: {management: ClusterAPI}}", "4.22.3", "management"),
+    ("{networking: {networkObservability: {}}}", "5.1.3", "networkObservability"),
+    ("{platform: {baremetal: {bgpVIPConfig: {}}}, featureSet: DevPreviewNoUpgrade}", "5.1.3", "bgpVIPConfig"),
+    ("{featureSet: CustomNoUpgrade, featureGates: ['A=true', 'B=false']}", "4.20.3", "featureGates"),
+    ("{proxy: {httpProxy: 'http://192.0.2.1', noProxy: '*'}}", "4.20.3", "noProxy"),
+    ("{networking: {networkType: OpenShiftSDN}}", "4.14.3", "OpenShiftSDN"),
+    ("{additionalTrustBundlePolicy: Always, cpuPartitioningMode: AllNodes, publish: External}", "4.20.3", "AllNodes"),
+]
+
+
+@pytest.mark.parametrize(("config", "version", "there"), ACCEPTED)
+def test_accepts_what_the_release_takes(config: str, version: str, there: str) -> None:
+    made = config_of(f"install: {{config: {config}}}", version)
+    assert there in json.dumps(made)
+    major, minor, _patch = map(int, version.split("."))
+    assert installer_rules.problems(complete(made), (major, minor)) == []
+
+
+def test_fenced_nodes_may_be_named_by_their_macs_and_hosts_may_have_peers() -> None:
+    lab = lab_of("nodes: {control_plane: {count: 2, fencing: true}}", "5.1.3")
+    own = install_config(lab)
+    credentials = [
+        {"macAddress": host["bootMACAddress"], "address": credential["address"]}
+        for host, credential in zip(platform_of(own)["hosts"], own["controlPlane"]["fencing"]["credentials"])
+    ]
+    peers = [{**host, "bgpPeers": ["192.168.126.1"]} for host in platform_of(own)["hosts"]]
+    lab["install"]["config"] = {
+        "featureSet": "TechPreviewNoUpgrade",
+        "controlPlane": {"fencing": {"credentials": credentials}},
+        "platform": {"baremetal": {"hosts": peers}},
+    }
+    made = complete(install_config(lab))
+    assert installer_rules.problems(made, (5, 1)) == []
+    assert {item["username"] for item in made["controlPlane"]["fencing"]["credentials"]} == {"admin"}
+
+
+def test_unknown_keys_are_warnings_for_releases_that_are_newer_than_the_table() -> None:
+    lab = lab_of("install: {config: {speed: fast, fips: 'no'}}", "5.3.1")
+    with pytest.raises(InstallConfigError, match=r"has 1 error for release 5\.3:\n- fips: "):
+        install_config(lab)
+    lab["install"]["config"]["fips"] = False
+    made = install_config(lab)
+    assert made["speed"] == "fast"
+    assert warnings(lab, made) == [
+        "install-config.yaml: speed: unknown key in release 5.3; remove it (the newest release whose keys are known here is 5.2)"
+    ]
+    assert warnings(lab, install_config(lab_of("", "5.3.1"))) == []
 
 
 TEXTS = [

@@ -89,6 +89,30 @@ def test_an_accepted_lab_is_accepted_by_the_installer(
         assert bool(install_manifests(lab)) == (lab["control_plane"]["workers"] == 0)
 
 
+@settings(SETTINGS, max_examples=300, derandomize=True, database=None)
+@given(wanted(), st.lists(st.sampled_from(RELEASES), min_size=2, max_size=2, unique=True))
+def test_model_configuration_and_installer_agree(spec: dict[str, Any], releases: list[tuple[int, int]]) -> None:
+    """300 labs, the same in each run."""
+    for release in releases:
+        try:
+            lab = lab_model({**spec, "install": {"version": version_of(release)}})
+        except LabSpecError:
+            event("refused")
+            continue
+        event("accepted")
+        config = install_config(lab)
+        assert installer_rules.problems(complete(config), release) == []
+        platform, networking = config["platform"]["baremetal"], config["networking"]
+        assert (config["metadata"]["name"], config["baseDomain"]) == (lab["name"], lab["base_domain"])
+        assert [item["cidr"] for item in networking["machineNetwork"]] == lab["machine_networks"]
+        vips = [platform.get(f"{name}VIPs", [platform.get(f"{name}VIP")]) for name in ("api", "ingress")]
+        assert vips == [lab["vips"]["api"], lab["vips"]["ingress"]]
+        nodes = [node for node in lab["nodes"] if node["installer"]]
+        assert [(host["name"], host["bootMACAddress"], host["bmc"]["address"]) for host in platform["hosts"]] == [
+            (node["name"], node["boot_mac"], node["bmc"]["address"]) for node in nodes
+        ]
+
+
 @SETTINGS
 @given(wanted(), st.sampled_from(RELEASES))
 def test_a_release_given_beside_the_lab_is_right_or_refused(spec: dict[str, Any], release: tuple[int, int]) -> None:

@@ -827,12 +827,12 @@ INSTALLATION = [
     ),
     (
         "an arbiter too early",
-        "install: {version: stable-4.19}\nnodes: {control_plane: {count: 2}, arbiters: {count: 1}}",
+        "install: {version: stable-4.18}\nnodes: {control_plane: {count: 2}, arbiters: {count: 1}}",
         ["nodes.arbiters.count: install.not-in-release"],
     ),
     (
         "fencing too early",
-        "install: {version: 4.19.3}\nnodes: {control_plane: {count: 2, fencing: true}}",
+        "install: {version: 4.18.3}\nnodes: {control_plane: {count: 2, fencing: true}}",
         ["nodes.control_plane.fencing: install.not-in-release"],
     ),
     (

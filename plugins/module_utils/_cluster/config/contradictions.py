@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.hosts import HOSTS
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, networks
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.vips import STATIC, vips
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be

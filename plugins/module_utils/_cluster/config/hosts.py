@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import ROLES
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries, invalid
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, got, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MAC_PATTERN

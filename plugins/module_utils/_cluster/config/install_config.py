@@ -9,18 +9,20 @@ import ssl
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.contradictions import contradictions
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.keys import knows
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.merge import merged
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.networking import networking
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import installed, platform
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import (
+    ARBITER_WITHOUT_PREVIEW,
     FENCING_WITHOUT_PREVIEW,
-    knows,
+    PREVIEW,
     release_to_configure,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.rules import problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release, release_text
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import BLOCKER, WARNING, Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, Release, release_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 PRIVATE = "PRIVATE KEY-----"
@@ -91,9 +93,18 @@ def install_config(
     reported = [finding.subject for finding in found]
     others = contradictions(made, result)
     found += [other for other in others if not any(_overlap(other.subject, key) for key in reported)]
-    if found:
-        raise InstallConfigError(release, found)
+    errors = [finding for finding in found if finding.severity == BLOCKER]
+    if errors:
+        raise InstallConfigError(release, errors)
     return result
+
+
+def warnings(lab: dict[str, Any], config: dict[str, Any], version: str | None = None) -> list[str]:
+    """About what may be right: keys that this does not know, of a release that it does not know."""
+    release = release_to_install(lab, version)
+    newest = f"the newest release whose keys are known here is {release_text(NEWEST)}"
+    found = (finding for finding in problems(config, release) if finding.severity == WARNING)
+    return [f"install-config.yaml: {finding.subject}: {finding.message} ({newest})" for finding in found]
 
 
 def _overlap(path: str, other: str) -> bool:
@@ -112,15 +123,16 @@ def release_to_install(lab: dict[str, Any], version: str | None) -> Release:
 def _cluster(lab: dict[str, Any], release: Release) -> dict[str, Any]:
     counts = lab["control_plane"]
     control_plane = _pool("master", counts["replicas"])
-    preview = {}
     if counts["fencing"]:
         control_plane["fencing"] = {"credentials": [_fence(node) for node in installed(lab) if _is_control_plane(node)]}
-        preview = {"featureSet": "TechPreviewNoUpgrade"} if release < FENCING_WITHOUT_PREVIEW else {}
+    is_preview = (counts["fencing"] and release < FENCING_WITHOUT_PREVIEW) or (
+        counts["arbiters"] and release < ARBITER_WITHOUT_PREVIEW
+    )
     return {
         "apiVersion": "v1",
         "baseDomain": lab["base_domain"],
         "metadata": {"name": lab["name"]},
-        **preview,
+        **({"featureSet": PREVIEW} if is_preview and knows(release, "featureSet") else {}),
         "networking": networking(lab),
         "compute": [_pool("worker", counts["workers"])],
         "controlPlane": control_plane,
@@ -139,7 +151,7 @@ def _is_control_plane(node: dict[str, Any]) -> bool:
 def _fence(node: dict[str, Any]) -> dict[str, Any]:
     """Fence agents switch power: they support neither virtual media nor our CA. IPMI has been refused."""
     _scheme, _plus, url = node["bmc"]["address"].partition("+")
-    return {"hostname": node["name"], "address": f"redfish+{url}", "certificateVerification": "Disabled"}
+    return {"hostName": node["name"], "address": f"redfish+{url}", "certificateVerification": "Disabled"}
 
 
 def _trust(bundle: str | None, release: Release) -> dict[str, Any]:

@@ -13,12 +13,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.readin
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import V6
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, must_not_overlap
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import got, must_be, must_not_overlap
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release, release_text
 
-NETWORKS = ("machineNetwork", "clusterNetwork", "serviceNetwork")
+MACHINES, SERVICES = "machineNetwork", "serviceNetwork"
+NETWORKS = (MACHINES, "clusterNetwork", SERVICES)
+RETIRED, WITHOUT_RETIRED = ("openshiftsdn", "kuryr"), (4, 15)
 
 
-def problems(config: dict[str, Any]) -> Iterator[Finding]:
+def problems(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     kind = at(config, "networking.networkType")
     if not isinstance(kind, str) or not kind:
         yield invalid("networking.networkType", must_be("a name, such as OVNKubernetes", kind))
@@ -32,11 +35,31 @@ def problems(config: dict[str, Any]) -> Iterator[Finding]:
                 if other.version == item.version and other.overlaps(item):
                     yield invalid(f"networking.{key}", must_not_overlap(f"{other} of {other_key}", item))
             seen.append((key, item))
-    versions = {key: {item.version for other_key, item in seen if other_key == key} for key in NETWORKS}
-    for key in NETWORKS[1:]:
-        if versions[key] and versions[NETWORKS[0]] and versions[key] != versions[NETWORKS[0]]:
-            yield invalid(f"networking.{key}", f"must have one network of each IP version of {NETWORKS[0]}")
+    yield from _versions({key: [item.version for other_key, item in seen if other_key == key] for key in NETWORKS})
+    yield from _retired(kind, any(item.version == V6 for _key, item in seen), release)
     yield from _host_prefixes(config)
+
+
+def _versions(found: dict[str, list[int]]) -> Iterator[Finding]:
+    """IP versions by key."""
+    machine = found[MACHINES]
+    for key, versions in found.items():
+        if not versions or not machine:
+            continue
+        if set(versions) != set(machine):
+            yield invalid(f"networking.{key}", f"must have one network of each IP version of {MACHINES}")
+        elif versions[0] != machine[0]:
+            yield invalid(f"networking.{key}", f"must begin with IPv{machine[0]}, as {MACHINES} does")
+    if len(found[SERVICES]) > len(set(found[SERVICES])):
+        yield invalid(f"networking.{SERVICES}", f"must have one network of each IP version {got(len(found[SERVICES]))}")
+
+
+def _retired(kind: Any, has_v6: bool, release: Release) -> Iterator[Finding]:
+    if not isinstance(kind, str) or kind.lower() not in RETIRED:
+        return
+    if release >= WITHOUT_RETIRED or has_v6:
+        where = f"from release {release_text(WITHOUT_RETIRED)} on" if release >= WITHOUT_RETIRED else "with IPv6"
+        yield invalid("networking.networkType", f"not available {where}: use OVNKubernetes {got(kind)}")
 
 
 def _host_prefixes(config: dict[str, Any]) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM, knows
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.keys import knows
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, BootstrapAddress, Role
 

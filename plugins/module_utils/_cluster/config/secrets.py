@@ -36,12 +36,19 @@ def with_secrets(
     for host in entries(result, "platform.baremetal.hosts"):
         _log_in(host.setdefault("bmc", {}), host["name"], logins)
     for credential in entries(result, "controlPlane.fencing.credentials"):
-        _log_in(credential, credential["hostname"], logins)
+        _log_in(credential, _fenced(result, credential), logins)
     complete: dict[str, Any] = merged(result, extra)
     errors = list(map(str, contradictions(result, complete)))
     if errors:
         raise OperatorError("\n".join(["The secret part of install-config.yaml contradicts the lab:", *errors]))
     return complete
+
+
+def _fenced(config: dict[str, Any], credential: Mapping[str, Any]) -> str:
+    """The name of the host, which may be given by its MAC."""
+    hosts = entries(config, "platform.baremetal.hosts")
+    by_mac = [host["name"] for host in hosts if host["bootMACAddress"] == credential.get("macAddress")]
+    return str(credential.get("hostName") or (by_mac or [None])[0])
 
 
 def _log_in(bmc: dict[str, Any], host: str, logins: Mapping[str, Login]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.keys import knows
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import (
     address,
     at,
@@ -16,7 +18,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.readin
     network,
     networks,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.releases import PLATFORM, knows
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
@@ -36,6 +37,8 @@ def problems(config: dict[str, Any], release: Release) -> Iterator[Finding]:
     api, ingress = vips(config, "api"), vips(config, "ingress")
     for name, found in (("api", api), ("ingress", ingress)):
         yield from _vips(config, name, found)
+        if f"{name}VIP" in at(config, PLATFORM) and f"{name}VIPs" in at(config, PLATFORM):
+            yield invalid(f"{PLATFORM}.{name}VIP", f"must not be used with {name}VIPs: remove one of the two")
     for item in set(api) & set(ingress):
         yield invalid(f"{PLATFORM}.ingressVIPs", already_used("the API", item))
     if api and ingress and len(api) != len(ingress):

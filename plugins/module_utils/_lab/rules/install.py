@@ -56,9 +56,9 @@ def _okd_channel(version: str) -> Iterator[Finding]:
 def _features(spec: LabSpec) -> Iterator[tuple[tuple[int, int], str, str]]:
     vips = spec.machine_network.vips
     if spec.nodes.arbiters.count:
-        yield (4, 20), "nodes.arbiters.count", "an arbiter is"
+        yield (4, 19), "nodes.arbiters.count", "an arbiter is"
     if spec.nodes.control_plane.fencing:
-        yield (4, 20), "nodes.control_plane.fencing", "fencing is"
+        yield (4, 19), "nodes.control_plane.fencing", "fencing is"
     if spec.bootstrap.address == BootstrapAddress.STATIC:
         yield (4, 11), "bootstrap.address", "a static address is"
     for name, item in (("api", vips.api), ("ingress", vips.ingress)):
