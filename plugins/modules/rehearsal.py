@@ -168,6 +168,12 @@ report:
   returned: when played
   type: str
   sample: /var/lib/nometal/labs/demo/rehearsal.json
+bmc_faults:
+  description: The faults that the BMCs had on purpose (M(nometal.ipi.bmc_faults)), which may be why checks failed.
+  returned: when played
+  type: list
+  elements: str
+  sample: []
 in_use:
   description: Nodes that are in use, and why. If there are any, nothing was played.
   returned: when played
@@ -233,8 +239,8 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
         report = rehearsal.rehearse(lab, places, connection, can_secure_boot=params["secure_boot"], patience=patience)
     return {
         "changed": False,
-        **{key: report[key] for key in ("ok", "seconds", "checks", "stages", "in_use", "report")},
-        "table": table.lines(report["checks"]),
+        **{key: report[key] for key in ("ok", "seconds", "checks", "stages", "in_use", "bmc_faults", "report")},
+        "table": [*table.lines(report["checks"]), *table.about_faults(report["bmc_faults"])],
     }
 
 

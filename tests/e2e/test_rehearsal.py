@@ -141,6 +141,16 @@ def test_what_is_in_use_is_not_touched(host_of_lab: LabHost, tmp_path: Path) -> 
     wait_until_as_before(host, before)
 
 
+def test_faults_that_bmcs_have_on_purpose_are_found_and_named(host_of_lab: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host_of_lab, tmp_path, rehearsed=True, firmware="bios")
+    busy = {"fault": "status", "status": 503, "path": "*.InsertMedia", "nodes": ["rehearsal-worker-0"]}
+    assert modules.run_on(inventory, "bmc_faults", {"lab": "rehearsal", "rules": [busy]})["changed"]
+    result = rehearsal_lab.rehearse(inventory, ["worker-0"])
+    assert ("worker-0", "power and media") in rehearsal_lab.checks(result), result["table"]
+    assert result["table"][-1] == "- status 503 (*.InsertMedia, only rehearsal-worker-0)"
+    assert rehearsal_lab.left_behind(host_of_lab, inventory) == []
+
+
 @pytest.mark.parametrize(
     ("who", "state"),
     [

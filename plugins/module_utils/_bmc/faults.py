@@ -32,13 +32,11 @@ class FaultsFile:
     text: str
 
 
-def of_lab(directory: Path) -> dict[str, Any]:
-    """What its BMCs do on purpose: seed and rules, of which there are usually none."""
+def of_lab(directory: Path) -> Faults:
+    """What its BMCs do wrong on purpose, which usually is nothing."""
     text = files.text_of(directory / FILE)
-    if text is None:
-        return {"seed": 0, "rules": []}
     try:
-        return to_dict(from_dict(Faults, json.loads(text)))
+        return Faults() if text is None else from_dict(Faults, json.loads(text))
     except (ValueError, OperatorError) as error:
         raise OperatorError(f"{directory / FILE} cannot be read: {error}. Run playbooks/bmc.yml.") from error
 

@@ -13,6 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credential
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR, Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import to_dict
 
 
 def information(home: str, lab: str) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def information(home: str, lab: str) -> dict[str, Any]:
         nodes = _information(config, directory / "tls/ca.pem", logins)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise OperatorError(f"{directory}/config.json or {logins} has been damaged. {REMEDY}") from error
-    return {"nodes": nodes, "faults": faults.of_lab(directory)}
+    return {"nodes": nodes, "faults": to_dict(faults.of_lab(directory))}
 
 
 def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[str, Any]]:

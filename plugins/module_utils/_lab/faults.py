@@ -13,10 +13,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import InvalidDataError, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, Text, key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import counted
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcFault
 
 METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE")
 PATH_PATTERN = r"[/*][!-~]*"
+ANY_PATH, ALWAYS = "*", 100
 MOST_RULES = 100
 MOST_REQUESTS = 1_000_000
 LARGEST_SEED = 2**31 - 1
@@ -52,8 +54,8 @@ class FaultRule:
         ListOf(types.WORDS.like("worker-0"), at_most=1000), "Nodes with this fault. None: all.", default=[]
     )
     methods: tuple[str, ...] = key(ListOf(Choice(METHODS)), "HTTP methods. None: all.", default=[])
-    path: str = key(PATH, "Paths of the requests.", default="*")
-    rate: int = key(Whole(1, 100), "Percentage of these requests.", default=100)
+    path: str = key(PATH, "Paths of the requests.", default=ANY_PATH)
+    rate: int = key(Whole(1, ALWAYS), "Percentage of these requests.", default=ALWAYS)
     after: int = key(Whole(0, MOST_REQUESTS), "Number of requests of a node before the first that can fail.", default=0)
     times: int | None = key(Whole(1, MOST_REQUESTS), "How often for each node at most.", derived="unlimited")
     status: int | None = key(Whole(400, 599), "HTTP status (`status`).")
@@ -74,8 +76,20 @@ class FaultRule:
 
     def _refuse(self, *names: str) -> None:
         for name in names:
-            if getattr(self, name) not in ((), "*"):
+            if getattr(self, name) not in ((), ANY_PATH):
                 raise InvalidDataError(name, f"must be left out with {self.fault}, which cannot be limited by it")
+
+    def __str__(self) -> str:
+        """For people who wonder why a BMC fails."""
+        name = NEEDS.get(self.fault, "")
+        unit = {"milliseconds": " ms", "seconds": " s"}.get(name, "")
+        what = f"{self.fault} {getattr(self, name)}{unit}" if name else str(self.fault)
+        limits = [f"{self.rate} %"] if self.rate < ALWAYS else []
+        limits += [f"after {self.after} requests"] if self.after else []
+        limits += [f"at most {counted(self.times, 'time')}"] if self.times else []
+        limits += [*self.methods, *([self.path] if self.path != ANY_PATH else [])]
+        limits += [f"only {', '.join(self.nodes)}"] if self.nodes else []
+        return f"{what} ({', '.join(limits)})" if limits else what
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ MOST_OF_A_VALUE = 600
 MOST_OF_CONSOLES = 100_000
 """Characters, for all nodes together."""
 WORST_FIRST = {FAILED: 0, SKIPPED: 1, OK: 2}
-EMPTY = {"ok": False, "seconds": 0, "checks": [], "stages": [], "consoles": {}, "picture": {}}
+EMPTY = {"ok": False, "seconds": 0, "checks": [], "stages": [], "consoles": {}, "picture": {}, "bmc_faults": []}
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,

@@ -10,7 +10,8 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import faults
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.faults import BmcFaults
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.faults import NEEDS
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.faults import NEEDS, FaultRule
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcFault
 from nometal_bmc.faults import rules
 from nometal_bmc.faults.rules import Fault
@@ -98,10 +99,26 @@ def test_a_lab_without_bmcs(home: Path) -> None:
 
 
 def test_what_bmc_info_says_of_them(home: Path) -> None:
-    assert faults.of_lab(home / "demo") == {"seed": 0, "rules": []}
+    assert to_dict(faults.of_lab(home / "demo")) == {"seed": 0, "rules": []}
     run(home, STATUS, seed=3)
-    [rule] = faults.of_lab(home / "demo")["rules"]
+    [rule] = to_dict(faults.of_lab(home / "demo"))["rules"]
     assert (rule["fault"], rule["status"], rule["times"]) == ("status", 503, None)
     (home / "demo/faults.json").write_text("{")
     with pytest.raises(OperatorError, match=r"faults.json cannot be read: .*\. Run playbooks/bmc.yml\."):
         faults.of_lab(home / "demo")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"fault": "boot-ignored"}, "boot-ignored"),
+        ({"fault": "latency", "milliseconds": 800, "rate": 20}, "latency 800 ms (20 %)"),
+        (
+            {"fault": "reboot", "seconds": 20, "after": 30, "times": 1},
+            "reboot 20 s (after 30 requests, at most 1 time)",
+        ),
+        (STATUS, "status 503 (30 %, GET, /a*, only demo-worker-0)"),
+    ],
+)
+def test_rules_in_words(given: dict[str, Any], said: str) -> None:
+    assert str(from_dict(FaultRule, given)) == said

@@ -105,6 +105,13 @@ def test_a_lab_that_is_well() -> None:
         assert not [style for style in styles(drawing, "rect") + styles(drawing, "polyline") if "bad" in style]
 
 
+def test_faults_on_purpose_are_named() -> None:
+    text = page(spoilt(lambda report: report.update(bmc_faults=["status 503 (30 %)", HOSTILE])))
+    parsed(text)
+    assert "<li>status 503 (30 %)</li>" in text
+    assert "on purpose" not in page(reports.report())
+
+
 def test_a_failed_link_is_red_and_says_so() -> None:
     report = reports.report()
     report["picture"]["links"]["nmb-demo"].update(up=False, carrier=False)

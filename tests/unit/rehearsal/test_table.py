@@ -8,7 +8,7 @@ import pytest
 from unit.rehearsal import reports
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import cut, line_of, listed
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.table import WIDTH, lines
+from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.table import WIDTH, about_faults, lines
 
 
 def cells(line: str) -> list[str]:
@@ -113,3 +113,8 @@ def test_values_of_any_kind_are_one_line() -> None:
     assert line_of(["a", None, 3]) == "a, , 3"
     assert line_of("two\nlines\x1b]0;title\x07") == "two lines"
     assert cut("abcdefgh", 6) == "abc..."
+
+
+def test_faults_of_bmcs_are_named_below() -> None:
+    assert about_faults([]) == []
+    assert about_faults(["status 503 (30 %)"])[2:] == ["- status 503 (30 %)"]

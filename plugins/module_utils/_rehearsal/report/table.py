@@ -85,6 +85,14 @@ def summary(checks: Sequence[Check]) -> str:
     return f"{counts[FAILED]} failed, {counts[SKIPPED]} skipped, {counts[OK]} of {counted(len(checks), 'check')} ok"
 
 
+def about_faults(faults: Sequence[str]) -> list[str]:
+    """Those that the BMCs have on purpose: whoever has forgotten them looks for other causes."""
+    if not faults:
+        return []
+    head = "The BMCs have faults on purpose, which may be why checks fail (module bmc_faults changes them):"
+    return ["", head, *(f"- {fault}" for fault in faults)]
+
+
 def nodes_of(checks: Iterable[Check]) -> list[str]:
     everybody = dict.fromkeys(line_of(check["who"]) for check in checks)
     return [who for who in everybody if who not in (HOST, BOOTSTRAP)]

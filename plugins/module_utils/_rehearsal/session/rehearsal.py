@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.faults import of_lab
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.rehearsal import (
     causes,
     evidence,
@@ -97,6 +98,7 @@ def rehearse(
     began = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     scene = stage.Stage(lab, places, connection, patience)
     scene.traces.refuse_others()
+    faults = of_lab(places.bmc_home / lab.name).rules
     if scene.is_dirty:
         event_log.note("host", "clears away what a killed rehearsal has left")
         scene.as_noted.clear()
@@ -125,6 +127,7 @@ def rehearse(
         "checks": [check.to_dict() for check in checks],
         "consoles": seen.consoles,
         "picture": seen.picture,
+        "bmc_faults": [str(rule) for rule in faults],
     }
     report["report"] = _report_of(lab.name)
     keep(report)
@@ -204,6 +207,7 @@ def _nothing(lab: Lab, began: str, event_log: EventLog) -> dict[str, Any]:
         "consoles": {},
         "picture": {},
         "in_use": [],
+        "bmc_faults": [],
         "report": "",
     }
 
