@@ -21,6 +21,7 @@ from nometal_bmc.ipmi.application import Application
 from nometal_bmc.ipmi.boot_options import BootOptions
 from nometal_bmc.ipmi.chassis import Chassis
 from nometal_bmc.ipmi.commands import Commands, Level, Request
+from nometal_bmc.ipmi.faults import FaultyCommands, NoAnswer
 from nometal_bmc.ipmi.fru import Fru
 from nometal_bmc.ipmi.journal import Journal
 from nometal_bmc.ipmi.logins import Logins
@@ -28,6 +29,7 @@ from nometal_bmc.ipmi.sel import Sel
 from nometal_bmc.ipmi.session import (
     INVALID_SESSION,
     LEVEL_MASK,
+    NO_RESOURCES,
     NO_SUITE,
     OPEN_LENGTH,
     UNAUTHORIZED_ROLE,
@@ -39,6 +41,7 @@ from nometal_bmc.ipmi.work import Work
 
 if TYPE_CHECKING:
     from nometal_bmc.config.settings import Config, Ipmi
+    from nometal_bmc.faults.decisions import CurrentFaults
 
 LOG = logging.getLogger(__name__)
 MAX_SESSIONS = 128
@@ -57,7 +60,7 @@ class OneSystem:
 class Listener:
     """A node's BMC at one address. Packets are answered one after the other, each to its end."""
 
-    def __init__(self, logins: Logins, commands: Commands, address: str, port: int) -> None:
+    def __init__(self, logins: Logins, commands: FaultyCommands, address: str, port: int) -> None:
         self.logins = logins
         self.commands = commands
         self.port = port
@@ -75,6 +78,9 @@ class Listener:
         packet, peer = self.socket.recvfrom(LONGEST_PACKET, socket.MSG_DONTWAIT)
         try:
             self._take(bytearray(packet), peer)
+        except NoAnswer as lost:
+            for session in list(self._sessions.values()) if lost.sessions_end else ():
+                self.forget(session)
         except Exception as error:  # pyghmi trusts what comes; nothing that comes may end us
             LOG.debug("A packet from %s is no IPMI: %r", peer[0], error)
 
@@ -108,6 +114,7 @@ class Listener:
             return
         suite = suites.chosen(request[8:])
         status = UNAUTHORIZED_ROLE if request[1] & LEVEL_MASK > Level.ADMINISTRATOR else 0 if suite else NO_SUITE
+        status = NO_RESOURCES if self.commands.refuses_session() else status
         if status or suite is None:
             answer = refusal(request[0], status, request[4:8])
             self.socket.sendto(messages.packet(messages.PAYLOAD_OPENED, answer), peer)
@@ -130,7 +137,7 @@ class Listener:
 class Node:
     """A node's BMC at all its addresses."""
 
-    def __init__(self, config: Config, node: Ipmi) -> None:
+    def __init__(self, config: Config, node: Ipmi, faults: CurrentFaults) -> None:
         self._node = node
         domains = Machines(OneSystem(replace(config, systems=(System(node.uuid, node.name),))))
         vm, work = Vm(domains, node.uuid), Work(node.name)
@@ -144,7 +151,8 @@ class Node:
             Fru(vm, node.name),
         )
         self._logins = Logins(node, journal)
-        self._commands = Commands(node.name, sdr.table(), *(part.table() for part in parts))
+        commands = Commands(node.name, sdr.table(), *(part.table() for part in parts))
+        self._commands = FaultyCommands(commands, faults, node.name)
         self._waiting = dict.fromkeys(node.addresses, "")
         """The addresses where it cannot listen (yet), and why."""
 
@@ -173,6 +181,6 @@ class Node:
             LOG.info("The BMC of %s listens at %s port %s", name, address, port)
 
 
-def serve(config: Config, node: Ipmi) -> None:
+def serve(config: Config, node: Ipmi, faults: CurrentFaults) -> None:
     """Be the BMC of a node, for ever."""
-    Node(config, node).listen()
+    Node(config, node, faults).listen()

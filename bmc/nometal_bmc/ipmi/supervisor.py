@@ -4,7 +4,7 @@
 """The process that starts a process for each IPMI BMC and starts it again when it has ended: see processes.py.
 
 `python -m nometal_bmc.ipmi.supervisor <descriptor> <file>`: the descriptor is a pipe by which configurations come, the
-file is theirs: by it, those who look at processes know whose this one and its forks are.
+file is theirs: the faults on purpose are beside it, and those who look at processes know by it whose these are.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ import signal
 import sys
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nometal_bmc.faults.decisions import CurrentFaults
+from nometal_bmc.faults.rules import FILE
 from nometal_bmc.ipmi.bmc import serve
 
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ class Running:
 class Supervisor:
     """Starts and ends the processes so that they are the ones that the configuration wants."""
 
-    def __init__(self) -> None:
+    def __init__(self, faults: CurrentFaults) -> None:
+        self._faults = faults
         self._running: dict[str, Running] = {}
 
     def adjust(self, config: Config) -> None:
@@ -58,7 +62,7 @@ class Supervisor:
                 self._end(uuid)
         for uuid, node in wanted.items():
             if uuid not in self._running:
-                self._running[uuid] = _start(config, node)
+                self._running[uuid] = _start(config, node, self._faults)
 
     def _end(self, uuid: str) -> None:
         process = self._running.pop(uuid).process
@@ -67,17 +71,17 @@ class Supervisor:
         process.close()
 
 
-def _start(config: Config, node: Ipmi) -> Running:
+def _start(config: Config, node: Ipmi, faults: CurrentFaults) -> Running:
     # A daemon in multiprocessing's sense: it is ended when this process ends in good order.
-    process = FORK.Process(target=_be_bmc, args=(config, node, os.getpid()), name=node.name, daemon=True)
+    process = FORK.Process(target=_be_bmc, args=(config, node, faults, os.getpid()), name=node.name, daemon=True)
     process.start()
     return Running(node, process)
 
 
-def _be_bmc(config: Config, node: Ipmi, supervisor: int) -> None:
+def _be_bmc(config: Config, node: Ipmi, faults: CurrentFaults, supervisor: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() == supervisor:  # else it was gone before the kernel knew whom to watch
-        serve(config, node)
+        serve(config, node, faults)
 
 
 def main() -> None:
@@ -85,7 +89,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a keyboard it is for the service, which then closes the pipe
     orders = Connection(int(sys.argv[1]), writable=False)
     gc.freeze()  # what is there now is never looked at again, and so stays shared with the forks
-    supervisor = Supervisor()
+    supervisor = Supervisor(CurrentFaults(Path(sys.argv[2]).with_name(FILE)))
     try:
         config: Config = orders.recv()
         while True:

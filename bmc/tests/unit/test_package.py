@@ -29,7 +29,7 @@ KNOWS = {
     "redfish": {"answers", "bios", "config", "events", "machine", "broker", "media"},
     "faults": {"answers", "config"},
     "front": {"answers", "sources", "throttle", "config", "events", "redfish", "faults"},
-    "ipmi": {"answers", "sources", "throttle", "config", "events", "machine", "broker"},
+    "ipmi": {"answers", "sources", "throttle", "config", "events", "machine", "broker", "faults"},
 }
 """All but the program and the application, which join the parts."""
 OF_SERVICE = ("nometal_bmc.app", "nometal_bmc.__main__", "nometal_bmc.front.server", "nometal_bmc.ipmi.supervisor")

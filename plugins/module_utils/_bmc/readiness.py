@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import faults
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import fingerprint
@@ -69,7 +70,7 @@ def _wait(lab: Lab, ask: Callable[[Sequence[Node]], dict[str, str]], service: Ke
     name, finding = next(iter(findings.items()))
     raise OperatorError(
         f"The BMC service of lab {lab.name} does not answer for {_some(list(findings))} after {seconds:.0f} "
-        f"seconds. Of {name}: {finding}\nIts last words:\n{service.last_words().strip() or '(none)'}"
+        f"seconds. Of {name}: {finding}{_about_faults(lab)}\nIts last words:\n{service.last_words().strip() or '(none)'}"
     )
 
 
@@ -125,6 +126,13 @@ def _ipmi_finding_at(place: Endpoint) -> str:
         except OSError as error:
             return f"udp {place}: {error}"
     return ""
+
+
+def _about_faults(lab: Lab) -> str:
+    """Those of connections concern this account, too."""
+    rules = faults.of_lab(lab.directory).rules
+    text = "; ".join(map(str, rules))
+    return f"\nThe BMCs have faults on purpose, which module bmc_faults removes: {text}" if rules else ""
 
 
 def _some(names: Sequence[str]) -> str:

@@ -552,14 +552,19 @@ BMCS = [
         ["nodes.overrides.control-plane-0.bmc_port: nodes.bmc-port-unused"],
     ),
     (
-        "faults with IPMI",
-        "provisioning_network: {}\nbmc: {protocol: ipmi, faults: {rules: [{fault: power-ignored}]}}",
-        ["bmc.faults: bmc.ipmi-faults"],
+        "a fault that IPMI does not have",
+        "provisioning_network: {}\nbmc: {protocol: ipmi, faults: {rules: [{fault: media-failed}, {fault: boot-ignored}]}}",
+        ["bmc.faults.rules[0].fault: bmc.ipmi-fault"],
+    ),
+    (
+        "a fault of some paths with IPMI",
+        "provisioning_network: {}\nbmc: {protocol: ipmi, faults: {rules: [{fault: status, status: 503, path: /x}]}}",
+        ["bmc.faults.rules[0]: bmc.ipmi-fault-limits"],
     ),
     (
         "a fault of a node that is not there",
         "bmc: {faults: {rules: [{fault: reboot, seconds: 1, nodes: [worker-7]}]}}",
-        ["bmc.faults.rules[0].nodes: bmc.faults-node"],
+        ["bmc.faults.rules[0].nodes: bmc.fault-node"],
     ),
     (
         "a fault that lacks what it needs",

@@ -11,6 +11,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.faults import ANY_PATH, NOT_BY_IPMI
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, Firmware
 
 
@@ -56,14 +57,18 @@ def ports(lab: ParsedLab) -> Iterator[Finding]:
 
 
 def faults(lab: ParsedLab) -> Iterator[Finding]:
-    rules = lab.spec.bmc.faults.rules
-    if rules and lab.spec.bmc.protocol == BmcProtocol.IPMI:
-        yield Finding(
-            "bmc.ipmi-faults", "bmc.faults", "must be left out with ipmi, whose BMCs have no faults on purpose"
-        )
     known = {node.name for node in lab.nodes}
-    for number, rule in enumerate(rules):
+    for number, rule in enumerate(lab.spec.bmc.faults.rules):
+        path = f"bmc.faults.rules[{number}]"
+        if lab.spec.bmc.protocol == BmcProtocol.IPMI:
+            if rule.fault in NOT_BY_IPMI:
+                yield Finding(
+                    "bmc.ipmi-fault", f"{path}.fault", must_be("a fault that occurs with ipmi, too", rule.fault)
+                )
+            if rule.methods or rule.path != ANY_PATH:
+                text = "must be limited by neither methods nor path with ipmi, which has none"
+                yield Finding("bmc.ipmi-fault-limits", path, text)
         for name in rule.nodes:
             if name not in known:
                 text = must_be(f"nodes of this lab: {', '.join(sorted(known))}", name)
-                yield Finding("bmc.faults-node", f"bmc.faults.rules[{number}].nodes", text)
+                yield Finding("bmc.fault-node", f"{path}.nodes", text)
