@@ -54,7 +54,7 @@ MEDIA_SETTINGS: dict[str, Any] = {
 BROKER = f"{DIRECTORY}/broker"
 SERVICE_USER, SERVICE_USER_NAME = 65534, "nobody"
 BROKER_USER = pwd.getpwnam("daemon").pw_uid  # libvirt wants one that has a name
-MOST_VMS = 60
+MOST_VMS = 120
 UUIDS = [f"11111111-1111-4111-8111-{number:012}" for number in range(MOST_VMS)]
 CLONE_NEWNET = 0x40000000
 

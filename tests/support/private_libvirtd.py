@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from support.failures import CommandFailed
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from support.sandbox import Sandbox
@@ -74,6 +74,18 @@ class PrivateLibvirtd:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         wait_until("it has ended", lambda: not self._daemons())
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """It answers nobody meanwhile, and goes on afterwards."""
+        daemons = self._daemons()
+        for pid in daemons:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in daemons:
+                os.kill(pid, signal.SIGCONT)
 
     def boot(self) -> None:
         """Start it and wait until it answers."""

@@ -34,7 +34,8 @@ __all__ = ["NotServing", "Server"]
 
 LOG = logging.getLogger(__name__)
 TICK_SECONDS = 0.5
-GRACE_SECONDS = 30.0
+GRACE_SECONDS = 10.0
+FAREWELL_SECONDS = 2.0
 BACKLOG = 512
 UNACKNOWLEDGED_MS = 30_000
 IP_FREEBIND = 15  # Linux's, which Python's socket does not name; for IPv6 as well
@@ -86,8 +87,7 @@ class Server:
         ticking = asyncio.create_task(self._tick(state))
         await stop.wait()
         ticking.cancel()
-        bridge.end_streams()
-        await self._end(door)
+        await self._end(door, bridge)
         bridge.close()
 
     async def _tick(self, state: ServerState) -> None:
@@ -99,15 +99,24 @@ class Server:
                 self._certificate.refresh()
             await asyncio.sleep(TICK_SECONDS)
 
-    async def _end(self, door: Door) -> None:
+    async def _end(self, door: Door, bridge: Bridge) -> None:
+        """Soon: whoever comes next is served by the next process, which begins when this one has ended."""
         door.close()
         for listener in self._listeners:
             listener.close()
         for connection in door.connections:
             connection.shutdown()
-        running = [connection.gone for connection in door.connections]
-        if running and (await asyncio.wait(running, timeout=GRACE_SECONDS))[1]:
+        bridge.stop()
+        if await _are_running(door, GRACE_SECONDS):
             LOG.warning("Some requests were still running after %d seconds", GRACE_SECONDS)
+            bridge.give_up()
+            await _are_running(door, FAREWELL_SECONDS)
+
+
+async def _are_running(door: Door, seconds: float) -> bool:
+    """Whether requests still are after this time, or when the last was answered."""
+    running = [connection.gone for connection in door.connections]
+    return bool(running and (await asyncio.wait(running, timeout=seconds))[1])
 
 
 def _signals(current: CurrentConfig) -> asyncio.Event:

@@ -12,10 +12,12 @@ import logging
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nometal_bmc.answers import Answer, Refused
+from nometal_bmc.answers import Answer, Refused, unavailable
+from nometal_bmc.cancellation import CANCELLATION, Cancellation
 from nometal_bmc.faults.requests import RESET
 from nometal_bmc.front.door import LOGGED_IN
 from nometal_bmc.front.guard import MOST_BODY_BYTES
@@ -23,7 +25,7 @@ from nometal_bmc.front.streams import STREAM
 from nometal_bmc.redfish.wishes import NOTED
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Iterable
     from typing import Callable
 
     from nometal_bmc.faults.requests import FaultyRequests
@@ -39,7 +41,7 @@ __all__ = ["Bridge"]
 LOG = logging.getLogger(__name__)
 ACCESS = logging.getLogger("nometal_bmc.access")
 BODY_SECONDS = 10
-READERS, WRITERS, LOGINS = 16, 64, 2  # inserting media takes minutes, and no reader waits for it
+READERS, WRITERS, LOGINS, CANCELS = 16, 64, 2, 2  # inserting media takes minutes, and no reader waits for it
 READING = frozenset({"GET", "HEAD"})
 WITHOUT_BODY = frozenset({204, 304})
 LONGEST_PATH = 200
@@ -57,17 +59,26 @@ class Bridge:
         self._readers = ThreadPoolExecutor(READERS, "read")
         self._writers = ThreadPoolExecutor(WRITERS, "write")
         self._logins = ThreadPoolExecutor(LOGINS, "login")
+        self._cancels = ThreadPoolExecutor(CANCELS, "cancel")
+        self._running: dict[Cancellation, asyncio.Task[Any] | None] = {}
+        self._has_given_up = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         environ = _environ(scope)
         try:
+            body = await _body(environ, receive)
             serve = partial(self._answer, note_login=scope["state"][LOGGED_IN])
-            answer = await self._faults.meet(environ, await _body(environ, receive), serve)
+            async with self._cancellable(environ, receive):
+                answer = await self._faults.meet(environ, body, serve)
         except Refused as refused:
             answer = _answer_to(refused)
         except ConnectionError:
             return
+        except asyncio.CancelledError:
+            if not self._has_given_up:
+                raise
+            answer = _answer_to(_stopping())
         if STREAM in environ:
             await send({"type": "http.response.start", "status": answer.status, "headers": _encoded(answer.headers)})
             await environ[STREAM].run(receive, send)
@@ -89,6 +100,28 @@ class Bridge:
             note_login()  # now already, for an answer may take minutes
         return await loop.run_in_executor(pool, self._call, environ, body)
 
+    @asynccontextmanager
+    async def _cancellable(self, environ: dict[str, Any], receive: Receive) -> AsyncIterator[None]:
+        """Meanwhile what is done for a request ends when its client goes away, or the service stops."""
+        request = environ[CANCELLATION] = Cancellation()
+        self._running[request] = asyncio.current_task()
+        watching = None if environ["REQUEST_METHOD"] in READING else asyncio.create_task(self._watch(receive, request))
+        try:
+            yield
+        finally:
+            del self._running[request]
+            if watching:
+                watching.cancel()
+
+    async def _watch(self, receive: Receive, request: Cancellation) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._cancel(request, unavailable("The client is gone."))
+
+    def _cancel(self, request: Cancellation, why: Refused) -> None:
+        """Whom that calls may wait for others, for which the loop has no time."""
+        self._cancels.submit(request.cancel, why)
+
     def _call(self, environ: dict[str, Any], body: bytes) -> Answer:
         started: list[Any] = []
         environ["wsgi.input"] = io.BytesIO(body)
@@ -102,14 +135,27 @@ class Bridge:
             LOG.exception("The application has failed")
             return _answer_to(Refused(500, "InternalError", "The service has failed; its log says why."))
 
-    def end_streams(self) -> None:
-        """Let those go who would listen for ever."""
+    def stop(self) -> None:
+        """End what can be ended, such as downloads and streams; the rest goes on until it is done, or `give_up`."""
         self._guard.streams.end()
+        for request in tuple(self._running):
+            self._cancel(request, _stopping())
+
+    def give_up(self) -> None:
+        """Answer all that are still running."""
+        self._has_given_up = True
+        for task in self._running.values():
+            if task:
+                task.cancel()
 
     def close(self) -> None:
         """Take no more requests."""
-        for pool in (self._readers, self._writers, self._logins):
+        for pool in (self._readers, self._writers, self._logins, self._cancels):
             pool.shutdown(wait=False)
+
+
+def _stopping() -> Refused:
+    return unavailable("The service stops before this is done. Try again in a few seconds.")
 
 
 async def _body(environ: dict[str, Any], receive: Receive) -> bytes:

@@ -11,19 +11,22 @@ from collections import Counter
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nometal_bmc.answers import Refused
-from nometal_bmc.media.download import Deadline, Validators, opened
+from nometal_bmc.media.deadline import Deadline
+from nometal_bmc.media.download import Reply, Validators, opened
 from nometal_bmc.media.part import Part, usable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from nometal_bmc.broker.client import Machines, NewImage
+    from nometal_bmc.cancellation import Cancellation
     from nometal_bmc.config.reading import CurrentConfig
-    from nometal_bmc.config.settings import Network
     from nometal_bmc.media.source import Source
 
 __all__ = ["MediaCache"]
@@ -39,6 +42,16 @@ class Known:
     path: Path
 
 
+class Flight:
+    """A download in a thread of its own, for all who wait for the same; it ends with the last of them."""
+
+    def __init__(self, source: Source, deadline: Deadline) -> None:
+        self.source = source
+        self.deadline = deadline
+        self.waiting: list[Future[Path]] = []
+        self.ended: Future[None] = Future()
+
+
 class MediaCache:
     """The directory of images, to which only the broker writes; an image stays there while any VM holds it."""
 
@@ -46,14 +59,15 @@ class MediaCache:
         self._current = current
         self._machines = machines
         self._lock = threading.Lock()
-        self._flights: dict[Source, Future[None]] = {}
+        self._flights: dict[Source, Flight] = {}
+        self._last: dict[str, Flight] = {}  # of each VM
         self._known: dict[Source, Known] = {}
         self._pins: Counter[Path] = Counter()
 
     @contextmanager
-    def image(self, source: Source) -> Iterator[Path]:
-        """The image of a source, kept for as long as the caller needs to put it into a VM."""
-        path = self._pinned(source)
+    def image(self, source: Source, uuid: str, cancellation: Cancellation) -> Iterator[Path]:
+        """The image that a VM is to get, kept for as long as the caller needs to put it there."""
+        path = self._pinned(source, uuid, cancellation)
         try:
             yield path
         finally:
@@ -70,75 +84,88 @@ class MediaCache:
     def _directory(self) -> Path:
         return Path(self._current.config.media.directory)
 
-    def _pinned(self, source: Source) -> Path:
-        """One thread fetches; others that want the same wait for it, then hold what it got."""
-        while True:
-            with self._lock:
-                flight = self._flights.get(source)
-                if flight is None:
-                    mine = self._flights[source] = Future()
+    def _pinned(self, source: Source, uuid: str, cancellation: Cancellation) -> Path:
+        """One download serves all who want the same, and what it gets is pinned for each of them."""
+        former = self._last.get(uuid)
+        if former is not None and not former.waiting:
+            cancellation.wait_for(former.ended)  # or a VM could have any number of downloads that are about to end
+        mine: Future[Path] = Future()
+        with self._lock:
+            flight = self._flights.get(source)
             if flight is None:
-                return self._lead(source, mine)
-            flight.result()
-            if path := self._pin_known(source):
-                return path
+                deadline = Deadline(self._current.config.media.timeout)
+                flight = self._flights[source] = Flight(source, deadline)
+                threading.Thread(target=self._fly, args=(flight,), name="download", daemon=True).start()
+            flight.waiting.append(mine)
+            self._last[uuid] = flight
+        with cancellation.calling(partial(self._leave, flight, mine)):
+            return mine.result()
 
-    def _lead(self, source: Source, flight: Future[None]) -> Path:
+    def _leave(self, flight: Flight, mine: Future[Path], why: Refused) -> None:
+        with self._lock:
+            if mine not in flight.waiting:
+                return
+            flight.waiting.remove(mine)
+            mine.set_exception(why)
+            is_last = not flight.waiting
+            if is_last and self._flights.get(flight.source) is flight:
+                del self._flights[flight.source]  # who comes now begins anew
+        if is_last:
+            flight.deadline.end()
+
+    def _fly(self, flight: Flight) -> None:
         try:
-            path = self._unchanged(source) or self._download(source)
-        except BaseException as error:
-            self._land(source)
-            flight.set_exception(error)
-            raise
-        self._land(source)
-        flight.set_result(None)
-        return path
+            if not self._unchanged(flight):
+                self._download(flight)
+        except Exception as error:  # whoever waits raises it
+            with self._lock:
+                for mine in self._landed(flight):
+                    mine.set_exception(error)
+        finally:
+            flight.ended.set_result(None)
 
-    def _land(self, source: Source) -> None:
-        with self._lock:
-            del self._flights[source]
+    def _landed(self, flight: Flight) -> list[Future[Path]]:
+        """Those who wait, who get their answer under the same lock."""
+        if self._flights.get(flight.source) is flight:
+            del self._flights[flight.source]
+        waiting, flight.waiting = flight.waiting, []
+        return waiting
 
-    def _pin_known(self, source: Source) -> Path | None:
-        with self._lock:
-            known = self._known.get(source)
-            if known is None or not known.path.exists():
-                return None
-            self._pins[known.path] += 1
-            return known.path
+    def _land(self, flight: Flight, path: Path) -> None:
+        for mine in self._landed(flight):
+            self._pins[path] += 1
+            mine.set_result(path)
 
-    def _unchanged(self, source: Source) -> Path | None:
-        """The image that we have of this source, if its server shows that it would send the same again."""
-        known = self._known.get(source)
+    def _unchanged(self, flight: Flight) -> bool:
+        """Whether we have an image of this source, and its server shows that it would send the same again."""
+        known = self._known.get(flight.source)
         if known is None or not known.validators.settled:
-            return None
+            return False
         try:
-            with opened(source, "HEAD", self._deadline(), self._networks) as reply:
+            with self._opened("HEAD", flight) as reply:
                 same = reply.validators == known.validators
         except Refused:  # not every server answers HEAD; the download finds out what is wrong
-            return None
-        return self._pin_known(source) if same else None
-
-    def _download(self, source: Source) -> Path:
-        directory, limit = self._directory, self._current.config.media.max_bytes
-        with (
-            usable(directory),
-            self._machines.new_image() as image,
-            opened(source, "GET", self._deadline(), self._networks) as reply,
-        ):
-            digest = Part(directory, image.descriptor).receive(reply, limit)
-            return self._keep(source, reply.validators, image, directory / f"{digest}.iso")
-
-    def _keep(self, source: Source, validators: Validators, image: NewImage, path: Path) -> Path:
+            return False
         with self._lock:
+            same = same and known.path.exists()
+            if same:
+                self._land(flight, known.path)
+        return same
+
+    def _download(self, flight: Flight) -> None:
+        directory, limit = self._directory, self._current.config.media.max_bytes
+        with usable(directory), self._machines.new_image() as image, self._opened("GET", flight) as reply:
+            digest = Part(directory, image.descriptor).receive(reply, limit)
+            self._keep(flight, reply.validators, image, directory / f"{digest}.iso")
+
+    def _keep(self, flight: Flight, validators: Validators, image: NewImage, path: Path) -> None:
+        with self._lock:
+            if not flight.waiting:
+                return
             image.keep(path.stem)
-            self._known[source] = Known(validators, path)
-            self._pins[path] += 1
-        LOG.info("fetched %s as %s", source.place, path.name)
-        return path
+            self._known[flight.source] = Known(validators, path)
+            self._land(flight, path)
+        LOG.info("fetched %s as %s", flight.source.place, path.name)
 
-    @property
-    def _networks(self) -> tuple[Network, ...]:
-        return self._current.config.media.networks
-
-    def _deadline(self) -> Deadline:
-        return Deadline(self._current.config.media.timeout)
+    def _opened(self, method: str, flight: Flight) -> AbstractContextManager[Reply]:
+        return opened(flight.source, method, flight.deadline, self._current.config.media.networks)

@@ -14,10 +14,8 @@ import logging
 import socket
 import ssl
 import string
-import threading
-import time
 from base64 import b64encode
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -30,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nometal_bmc.config.settings import Network
+    from nometal_bmc.media.deadline import Deadline
 
-__all__ = ["UNFIT", "Deadline", "Reply", "Validators", "opened"]
+__all__ = ["UNFIT", "Reply", "Validators", "opened"]
 
 LOG = logging.getLogger(__name__)
 
@@ -61,37 +60,6 @@ class Validators:
     """Whether a later change would show: a file may change twice in the one second that a time stamp can tell."""
 
 
-class Deadline:
-    """When a download has to be over, with the means to end a read that is under way then."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        return self._end - time.monotonic()
-
-    def check(self, where: str) -> None:
-        if self.left() <= 0:
-            refuse(f"{where} did not send the image within {self.seconds:.0f} seconds", INACCESSIBLE)
-
-    @contextmanager
-    def over(self, connection: socket.socket) -> Iterator[None]:
-        """Cut the connection off at the deadline: a server that sends a byte now and then never stalls."""
-
-        def cut() -> None:
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
-        timer = threading.Timer(max(self.left(), 0), cut)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-
 class Reply:
     """What a server answered with status 200."""
 
@@ -119,7 +87,7 @@ class Reply:
             return b""
         with _refusing(self.place, self._deadline):
             chunk = self._response.read1(CHUNK)
-        self._deadline.check(self.place)
+        _check(self._deadline, self.place)
         return chunk
 
 
@@ -160,20 +128,25 @@ class _Asked:
 def _exchange(asked: _Asked, method: str, deadline: Deadline) -> Iterator[http.client.HTTPResponse]:
     parts = urlsplit(asked.url)
     where = place(parts)
-    deadline.check(where)
+    _check(deadline, where)
     host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
     with _refusing(where, deadline):
         places = places_of(host, port, asked.networks)
+        _check(deadline, where)
     terse = any(known.is_own for known in places)
     context = asked.trust.context() if parts.scheme == "https" else None
     with closing(_connection(host, port, context)) as connection:
         with _refusing(where, deadline, terse=terse):
-            connection.sock = connected(places, CONNECT_SECONDS)
+            connection.sock = connected(places, CONNECT_SECONDS, deadline)
             if context:
-                connection.sock = context.wrap_socket(connection.sock, server_hostname=host)
-        connection.sock.settimeout(STALL_SECONDS)
+                connection.sock = context.wrap_socket(
+                    connection.sock, server_hostname=host, do_handshake_on_connect=False
+                )
         with deadline.over(connection.sock):
             with _refusing(where, deadline, terse=terse):
+                if isinstance(connection.sock, ssl.SSLSocket):
+                    connection.sock.do_handshake()
+                connection.sock.settimeout(STALL_SECONDS)
                 connection.request(method, _target(parts), headers=_headers(asked.login))
                 response = connection.getresponse()
             with response:
@@ -224,6 +197,11 @@ def _seconds_between(earlier: str, later: str | None) -> float:
         return 0
 
 
+def _check(deadline: Deadline, where: str) -> None:
+    if deadline.is_past:
+        refuse(f"{where} did not send the image within {deadline.seconds:.0f} seconds", INACCESSIBLE)
+
+
 @contextmanager
 def _refusing(where: str, deadline: Deadline, *, terse: bool = False) -> Iterator[None]:
     """Say what is wrong with the other server, which is nothing that asking us again would mend.
@@ -236,7 +214,7 @@ def _refusing(where: str, deadline: Deadline, *, terse: bool = False) -> Iterato
         text = "no image is fetched from this host itself, or from its links, unless media.networks allows the address"
         refuse(f"{where}: {text}", INACCESSIBLE)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
-        deadline.check(where)
+        _check(deadline, where)
         reason = _reason(error)
         if terse and not isinstance(error, (ssl.SSLCertVerificationError, http.client.IncompleteRead)):
             LOG.warning("%s: %s", where, reason)

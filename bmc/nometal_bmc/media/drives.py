@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from nometal_bmc.answers import Refused, unavailable
+from nometal_bmc.cancellation import Cancellation
 from nometal_bmc.machine import notes
 from nometal_bmc.machine.definition import drive_of, values
 from nometal_bmc.media.cache import MediaCache
@@ -76,8 +77,8 @@ class Media:
         self._current = current
         self._domains = domains
         self._cache = MediaCache(current, domains)
-        self._turns: dict[str, object] = {}
-        self._inserts = threading.BoundedSemaphore(INSERTS_AT_ONCE)
+        self._lock = threading.Lock()
+        self._inserts: dict[str, Cancellation] = {}
         self._sweep()
 
     def disc(self, uuid: str) -> Disc | None:
@@ -97,16 +98,22 @@ class Media:
         self._domains.set_verify(uuid, verify)
 
     def insert(
-        self, uuid: str, url: object, login: tuple[str, str] | None = None, *, verify: bool | None = None
+        self,
+        uuid: str,
+        url: object,
+        login: tuple[str, str] | None = None,
+        *,
+        verify: bool | None = None,
+        cancellation: Cancellation | None = None,
     ) -> None:
         """Fetch the image and put it into the drive, in place of what is there. Until then the VM stays as it is."""
+        mine = cancellation or Cancellation()
         checks = self.verifies(uuid) if verify is None else verify
         source = source_from(url, login, Trust(checks, self._current.config.media.ca_file))
-        with self._one_of_few():
-            turn = self._turns[uuid] = object()
+        with self._one_of_few(uuid, mine):
             try:
-                with self._cache.image(source) as path, self._domains.lock(uuid):
-                    self._refuse_overtaken(uuid, turn)
+                with self._cache.image(source, uuid, mine) as path, self._domains.lock(uuid):
+                    mine.check()
                     self._domains.insert(uuid, path.stem, source.url)
             finally:
                 self._sweep()
@@ -114,27 +121,37 @@ class Media:
 
     def eject(self, uuid: str) -> None:
         """Empty the drive; an empty one stays empty."""
-        self._turns[uuid] = object()
+        with self._lock:
+            running = self._inserts.pop(uuid, None)
+        _overtake(running)
         with self._domains.lock(uuid):
             self._domains.eject(uuid)
         self._sweep()
 
     @contextmanager
-    def _one_of_few(self) -> Iterator[None]:
-        if not self._inserts.acquire(blocking=False):
-            raise unavailable(f"{INSERTS_AT_ONCE} images are being inserted already. Try again in a few seconds.")
+    def _one_of_few(self, uuid: str, mine: Cancellation) -> Iterator[None]:
+        """The only insert of its VM, and one of not too many."""
+        with self._lock:
+            former = self._inserts.get(uuid)
+            if former is None and len(self._inserts) >= INSERTS_AT_ONCE:
+                raise unavailable(f"{INSERTS_AT_ONCE} images are being inserted already. Try again in a few seconds.")
+            self._inserts[uuid] = mine
+        _overtake(former)
         try:
             yield
         finally:
-            self._inserts.release()
-
-    def _refuse_overtaken(self, uuid: str, turn: object) -> None:
-        """An insert whose client has given up, and has ejected or inserted again since, must not win in the end."""
-        if self._turns.get(uuid) is not turn:
-            raise Refused(409, "OperationFailed", "Another insert or eject came after this one.", prop="Image")
+            with self._lock:
+                if self._inserts.get(uuid) is mine:
+                    del self._inserts[uuid]
 
     def _sweep(self) -> None:
         try:
             self._cache.sweep()
         except (Refused, OSError) as error:
             LOG.warning("images that no VM holds stay until the next insert or eject: %s", error)
+
+
+def _overtake(insert: Cancellation | None) -> None:
+    """End one that is still running. Its client may have given up, and it must not win in the end."""
+    if insert is not None:
+        insert.cancel(Refused(409, "OperationFailed", "Another insert or eject came after this one.", prop="Image"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     from nometal_bmc.config.settings import Network
+    from nometal_bmc.media.deadline import Deadline
 
 __all__ = ["Forbidden", "Place", "connected", "places_of"]
 
@@ -53,14 +54,15 @@ def places_of(host: str, port: int, networks: tuple[Network, ...]) -> list[Place
     return allowed
 
 
-def connected(places: list[Place], seconds: float) -> socket.socket:
+def connected(places: list[Place], seconds: float, deadline: Deadline) -> socket.socket:
     """A connection to the first that answers."""
     failure = OSError()
     for place in places:
         connection = socket.socket(place.family, socket.SOCK_STREAM)
         try:
             connection.settimeout(seconds)
-            connection.connect(place.address)
+            with deadline.over(connection):
+                connection.connect(place.address)
         except OSError as error:
             connection.close()
             failure = error

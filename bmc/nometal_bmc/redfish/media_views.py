@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import flask
 
 from nometal_bmc.answers import Refused, not_found
+from nometal_bmc.cancellation import CANCELLATION
 from nometal_bmc.events.log import MEDIA
 from nometal_bmc.media.drives import DEVICE
 from nometal_bmc.media.source import place, split
@@ -107,7 +108,13 @@ def _insert(media: Media, uuid: str, wishes: dict[str, Any], words: Words) -> No
     _check_possible(wishes, source.scheme.upper(), words)
     note(Image=place(source), VerifyCertificate=wishes.get("VerifyCertificate"))
     becomes_event(MEDIA, f"Medium inserted: {place(source)}")
-    media.insert(uuid, wishes["Image"], _login(wishes), verify=wishes.get("VerifyCertificate"))
+    media.insert(
+        uuid,
+        wishes["Image"],
+        _login(wishes),
+        verify=wishes.get("VerifyCertificate"),
+        cancellation=flask.request.environ[CANCELLATION],
+    )
 
 
 def _eject(media: Media, uuid: str) -> None:

@@ -10,6 +10,7 @@ import ssl
 import threading
 from collections import Counter
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -278,6 +279,28 @@ def test_its_addresses_may_come_later_and_it_ends_when_requests_have_been_answer
         assert late.process.wait(PATIENCE) == 0
 
 
+def test_what_cannot_be_ended_is_answered_before_the_service_ends(service: Service, tmp_path: Path) -> None:
+    """As Redfish has errors, though libvirt does not answer."""
+    address = "192.0.2.78"
+    service.libvirtd.run(["ip", "address", "add", f"{address}/32", "dev", "lo"])
+    busy = Service(service.libvirtd, tmp_path, [ONE])
+    busy.config["listen"] = [{"address": address, "port": PORT}]
+    body = b'{"ResetType": "On"}'
+    head = f"POST {ROOT}Systems/{ONE.uuid}/Actions/ComputerSystem.Reset HTTP/1.1\r\nHost: x\r\n"
+    head += f"Authorization: {redfish_service.basic(*ONE.login)}\r\n"
+    with closing(busy.start()):
+        wait_until("it serves", lambda: "Serving at" in busy.log.read_text())
+        with service.libvirtd.standing_still():
+            answer = busy.inside(finish_after_sigterm, busy, address, head.encode(), body)
+            assert busy.process
+            assert busy.process.wait(PATIENCE) == 0
+    head, _, text = answer.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 503 ")
+    assert "application/json" in head
+    assert json.loads(text)["error"]["@Message.ExtendedInfo"]
+    assert "Traceback" not in busy.log.read_text()
+
+
 def answer_to(service: Service, head: bytes) -> bytes:
     received = b""
     with closing(redfish_service.tls_socket(service)) as connection, suppress(ConnectionError, ssl.SSLError):
@@ -295,19 +318,19 @@ def connect(address: str) -> None:
     socket.create_connection((address, PORT), timeout=PATIENCE).close()
 
 
-def finish_after_sigterm(service: Service, address: str) -> bytes:
-    """A request of which half is there when the service is told to end."""
+def finish_after_sigterm(service: Service, address: str, head: bytes = PROMISE, body: bytes = b"{}") -> bytes:
+    """A request of which a part is there when the service is told to end."""
     plain = socket.create_connection((address, PORT), timeout=PATIENCE)
     context = service.authority.client_context()
     context.check_hostname = False
     with closing(context.wrap_socket(plain)) as connection:
-        connection.sendall(PROMISE + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        connection.sendall(head + b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
         assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
-        connection.sendall(b"{")
+        connection.sendall(body[:1])
         service.signal(signal.SIGTERM)
         wait_until("nobody else is let in", lambda: is_refused(address))
-        connection.sendall(b"}")
-        return connection.recv(65536)
+        connection.sendall(body[1:])
+        return b"".join(iter(partial(connection.recv, 65536), b""))
 
 
 def is_refused(address: str) -> bool:
@@ -315,6 +338,8 @@ def is_refused(address: str) -> bool:
         connect(address)
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # it was about to be let in
+        return False
     return False
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import libvirt
 import pytest
 import requests
 import sushy
-from support import bmc_lab, image_server
+from support import bmc_lab, image_server, redfish_service
 from support.bmc_lab import BROKER_USER, DIRECTORY, MEDIA
 from support.waiting import wait_until
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 OWN_ADDRESS = "192.0.2.80"
 MIB, GIB = 1 << 20, 1 << 30
+INSERT, EJECT = (f"/Actions/VirtualMedia.{verb}Media" for verb in ("Insert", "Eject"))
 READ_AGAIN = "The configuration has been read again"
 
 
@@ -47,10 +51,22 @@ class Nodes:
         return response.status_code, response.json() if response.text else None
 
     def insert(self, body: object, node: int = 0) -> tuple[int, Any]:
-        return self.request("POST", "/Actions/VirtualMedia.InsertMedia", body, node)
+        return self.request("POST", INSERT, body, node)
 
     def eject(self, node: int = 0) -> tuple[int, Any]:
-        return self.request("POST", "/Actions/VirtualMedia.EjectMedia", None, node)
+        return self.request("POST", EJECT, None, node)
+
+    @contextmanager
+    def unanswered_insert(self, url: str) -> Iterator[None]:
+        """By a client that is gone at the end."""
+        parts = urlsplit(self.lab.url)
+        with closing(HTTPConnection(parts.hostname or "", parts.port)) as connection:
+            headers = {
+                "Content-Type": "application/json",
+                "Authorization": redfish_service.basic(bmc_lab.USER, bmc_lab.PASSWORD),
+            }
+            connection.request("POST", f"{self.vms[0].media}{INSERT}", json.dumps({"Image": url}), headers)
+            yield
 
     def left(self) -> list[str]:
         return sorted(path.name for path in self.lab.libvirtd.path(MEDIA).iterdir())
@@ -96,7 +112,7 @@ def nodes(lab: BmcLab, five: list[Vm]) -> Iterator[Nodes]:
     yield made
     for node in range(5):
         assert made.eject(node) == (204, None)
-    assert made.left() == []
+    wait_until("nothing is left", lambda: not made.left(), seen=made.left)
 
 
 @pytest.fixture(scope="module")
@@ -584,7 +600,22 @@ def test_killed_in_the_middle_of_an_insert(nodes: Nodes, web: ImageServer) -> No
     assert nodes.insert({"Image": web.url("/boot.iso")}) == (204, None)
 
 
-def test_a_slow_download_holds_up_nobody_and_loses_against_a_later_wish(nodes: Nodes, web: ImageServer) -> None:
+def test_a_restart_waits_for_no_download(nodes: Nodes, web: ImageServer) -> None:
+    with ThreadPoolExecutor(1) as client, slow(web):
+        insert = client.submit(nodes.lab.request, "POST", f"{nodes.vms[0].media}{INSERT}", {"Image": web.url("/stall")})
+        wait_until("the download has begun", nodes.left)
+        nodes.lab.stop_service(signal.SIGTERM)
+        nodes.lab.start_service()
+        answer = insert.result()
+        status, text, _ = messages((answer.status_code, answer.json()))
+        assert (status, "service stops" in text, answer.headers["Retry-After"]) == (503, True, "3"), text
+        assert answer.headers["Content-Type"] == "application/json"
+        assert nodes.left() == []
+        assert not nodes.drive()["Inserted"]
+    assert "Traceback" not in nodes.lab.log()
+
+
+def test_a_slow_download_holds_up_nobody_and_ends_at_a_later_wish(nodes: Nodes, web: ImageServer) -> None:
     image_server.write_iso(web.directory / "boot.iso")
     with ThreadPoolExecutor(2) as clients, slow(web) as let_go:
         overtaken = clients.submit(nodes.insert, {"Image": web.url("/stall")})
@@ -592,22 +623,67 @@ def test_a_slow_download_holds_up_nobody_and_loses_against_a_later_wish(nodes: N
         patient = clients.submit(nodes.insert, {"Image": web.url("/stall")}, 1)
         assert nodes.insert({"Image": web.url("/boot.iso")}, 2) == (204, None)
         assert nodes.eject() == (204, None)
-        assert not patient.done()
-        let_go()
         status, text, _ = messages(overtaken.result())
         assert (status, "came after" in text) == (409, True), text
+        assert not patient.done()
+        let_go()
         assert patient.result() == (204, None)
     assert web.requests("/stall")[-1:] == ["GET"]
     assert [nodes.drive(node)["Inserted"] for node in range(3)] == [False, True, True]
 
 
-def test_too_many_inserts_at_once_are_asked_to_come_again(nodes: Nodes, web: ImageServer) -> None:
-    most = 48
-    with ThreadPoolExecutor(most + 1) as clients, slow(web) as let_go:
-        inserts = [clients.submit(nodes.insert, {"Image": web.url("/stall")}, turn % 5) for turn in range(most + 1)]
+@pytest.mark.parametrize("how", ["ejected", "replaced", "abandoned"])
+def test_a_download_for_nobody_ends_at_once_and_gives_its_space_back(nodes: Nodes, web: ImageServer, how: str) -> None:
+    """Its server would send the rest only afterwards."""
+    image_server.write_iso(web.directory / "boot.iso")
+    url = web.url(f"/stall?{how}")
+    with ThreadPoolExecutor(1) as client, slow(web):
+        if how == "abandoned":
+            with nodes.unanswered_insert(url):
+                wait_until("the download has begun", nodes.left)
+        else:
+            insert = client.submit(nodes.insert, {"Image": url})
+            wait_until("the download has begun", nodes.left)
+            if how == "ejected":
+                assert nodes.eject() == (204, None)
+            else:
+                assert nodes.insert({"Image": web.url("/boot.iso")}) == (204, None)
+            assert messages(insert.result())[0] == 409
+        wait_until("its space is free", lambda: not [name for name in nodes.left() if name.startswith(".part-")])
+        assert nodes.drive()["Inserted"] == (how == "replaced")
+        again = client.submit(nodes.insert, {"Image": url})
+        wait_until("another download has begun", lambda: any(name.startswith(".part-") for name in nodes.left()))
+        (web.directory / "go").touch()
+        assert again.result() == (204, None)
+
+
+def test_who_shares_a_download_does_not_lose_it_with_those_who_leave(nodes: Nodes, web: ImageServer) -> None:
+    url = web.url("/stall?shared")
+    with ThreadPoolExecutor(1) as client, slow(web) as let_go:
+        with nodes.unanswered_insert(url):
+            wait_until("the download has begun", nodes.left)
+            patient = client.submit(nodes.insert, {"Image": url}, 1)
+            wait_until("both wait", lambda: nodes.lab.request("GET", nodes.vms[1].media).ok and not patient.done())
+        let_go()
+        assert patient.result() == (204, None)
+    wait_until("nobody else has it", lambda: not nodes.drive()["Inserted"])
+
+
+@pytest.fixture
+def many(lab: BmcLab) -> Iterator[Nodes]:
+    """One more than may insert at once."""
+    made = Nodes(lab, [lab.vm() for _ in range(49)])
+    yield made
+    for node in range(len(made.vms)):
+        assert made.eject(node) == (204, None)
+
+
+def test_too_many_inserts_at_once_are_asked_to_come_again(many: Nodes, web: ImageServer) -> None:
+    count = len(many.vms)
+    with ThreadPoolExecutor(count) as clients, slow(web) as let_go:
+        inserts = [clients.submit(many.insert, {"Image": web.url("/stall")}, node) for node in range(count)]
         refused = next(as_completed(inserts)).result()
         assert messages(refused)[0] == 503
         let_go()
         done = [insert.result()[0] for insert in inserts]
-    assert sorted(set(done)) == [204, 409, 503]
-    assert (done.count(503), done.count(204)) == (1, 5)
+    assert (done.count(503), done.count(204)) == (1, count - 1)

@@ -17,6 +17,7 @@ PACKAGE = PROJECT / "nometal_bmc"
 FILES = sorted(PACKAGE.rglob("*.py"))
 KNOWS = {
     "answers": set(),
+    "cancellation": {"answers"},
     "sources": set(),
     "throttle": {"sources"},
     "config": set(),
@@ -25,10 +26,10 @@ KNOWS = {
     "machine": {"answers"},
     "vms": {"answers", "config", "machine"},
     "broker": {"answers", "config", "machine", "vms"},
-    "media": {"answers", "config", "machine", "broker"},
-    "redfish": {"answers", "bios", "config", "events", "machine", "broker", "media"},
+    "media": {"answers", "cancellation", "config", "machine", "broker"},
+    "redfish": {"answers", "cancellation", "bios", "config", "events", "machine", "broker", "media"},
     "faults": {"answers", "config"},
-    "front": {"answers", "sources", "throttle", "config", "events", "redfish", "faults"},
+    "front": {"answers", "cancellation", "sources", "throttle", "config", "events", "redfish", "faults"},
     "ipmi": {"answers", "sources", "throttle", "config", "events", "machine", "broker", "faults"},
 }
 """All but the program and the application, which join the parts."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nometal_bmc.media import reach
+from nometal_bmc.media.deadline import Deadline
 
 LOOPBACK = (ipaddress.ip_network("127.0.0.2/32"),)
 
@@ -71,7 +72,7 @@ def test_a_name_that_resolves_to_another_address_later_does_not_help(names: list
     names += [["127.0.0.2"], ["127.0.0.1"]]
     with socket.create_server(("127.0.0.2", 0)) as server:
         places = reach.places_of("image.example", server.getsockname()[1], LOOPBACK)
-        with reach.connected(places, 60) as connection:
+        with reach.connected(places, 60, Deadline(60)) as connection:
             assert connection.getpeername() == server.getsockname()
     assert names == [["127.0.0.1"]]
 
@@ -81,7 +82,7 @@ def test_who_does_not_answer_is_passed_over(names: list[list[str]]) -> None:
         closed.bind(("127.0.0.3", server.getsockname()[1]))
         names.append(["127.0.0.3", "127.0.0.2"])
         places = reach.places_of("image.example", server.getsockname()[1], (ipaddress.ip_network("127.0.0.0/8"),))
-        with reach.connected(places, 60) as connection:
+        with reach.connected(places, 60, Deadline(60)) as connection:
             assert connection.getpeername() == server.getsockname()
         with pytest.raises(ConnectionRefusedError):
-            reach.connected(places[:1], 60)
+            reach.connected(places[:1], 60, Deadline(60))
