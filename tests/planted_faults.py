@@ -307,7 +307,7 @@ IN_THE_BMC = (
     ),
     Fault(
         "a-disk-added-meanwhile-boots-first",
-        f"{BMC}/vms/boot.py",
+        f"{BMC}/machine/boot.py",
         "int(places.get(_key(device), 10**6))",
         "int(places.get(_key(device), 0))",
         "bmc/tests/unit/test_boot.py",
@@ -325,6 +325,27 @@ IN_THE_BMC = (
         "if not 0 < len(text.encode()) <= longest:",
         "if not 0 < len(text) <= longest:",
         "bmc/tests/unit/test_config.py",
+    ),
+    Fault(
+        "any-session-may-do-anything-by-ipmi",
+        f"{BMC}/ipmi/commands.py",
+        "if request.level < command.level:",
+        "if not request.level and command.level:",
+        "bmc/tests/unit/test_ipmi.py",
+    ),
+    Fault(
+        "guesses-that-are-not-finished-are-free",
+        f"{BMC}/ipmi/logins.py",
+        "if self._unfinished.pop(login, None) is not None:",
+        "if self._unfinished.pop(login, None) is None:",
+        "bmc/tests/unit/test_ipmi.py",
+    ),
+    Fault(
+        "a-weak-integrity-algorithm-is-taken",
+        f"{BMC}/ipmi/suites.py",
+        "if all(wish[3] == 0 or wish[4] & 0x3F == number for wish, number in zip(wishes, suite.algorithms)):",
+        "if any(wish[3] == 0 or wish[4] & 0x3F == number for wish, number in zip(wishes, suite.algorithms)):",
+        "bmc/tests/unit/test_ipmi.py",
     ),
 )
 
@@ -499,7 +520,7 @@ BESIDE_LIBVIRT = (
     Fault(
         "one-boot-uses-up-the-next-override",
         f"{BMC}/vms/boot.py",
-        "if mark and mark == _mark_for_once(root):",
+        "if mark and mark == mark_for_once(root):",
         "if mark:",
         "bmc/tests/integration/test_systems_boot.py::"
         "test_an_override_that_comes_right_after_the_boot_of_another_is_for_the_next_boot",

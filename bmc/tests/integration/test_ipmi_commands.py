@@ -114,6 +114,32 @@ def test_what_it_does_not_know_is_answered_at_once(lab: IpmiLab, request_bytes: 
     assert f"rsp={code}" in complaint(lab, "raw", *request_bytes.split())
 
 
+def test_every_request_has_an_answer(lab: IpmiLab) -> None:
+    """By another client, pyghmi's, which proposes SHA-256 first as well."""
+    where = [ADDRESS, str(FIRST_PORT), ipmi_lab.USER, PASSWORD]
+    codes = lab.libvirtd.run([sys.executable, "-c", EVERYTHING, *where]).stdout.split()
+    assert len(codes) == 8 * 128 * 3 - 9
+    assert set(codes) <= {"0x0", "0x80", "0xc1", "0xc5", "0xc7", "0xc9", "0xcb", "0xcc", "0xd5"}
+    assert "has failed at a command" not in lab.log_file.read_text()
+
+
+EVERYTHING = """
+import random, sys
+from pyghmi.ipmi.private.session import Session
+random.seed(4)
+address, port, user, password = sys.argv[1:]
+client = Session(address, user, password, int(port))
+# Not asked for: power, the level of the session, its end.
+left_out = {(0, 2), (6, 0x3b), (6, 0x3c)}
+for function in (0x00, 0x02, 0x04, 0x06, 0x08, 0x0a, 0x0c, 0x2c):
+    for command in range(128):
+        for length in (0, 3, 9):
+            if (function, command) not in left_out:
+                answer = client.raw_command(function, command, data=random.randbytes(length))
+                sys.stdout.write(hex(answer["code"]) + "\\n")
+"""
+
+
 def test_what_takes_no_login_is_answered_and_nothing_else(lab: IpmiLab) -> None:
     chassis_status = 'bytes.fromhex("0600ff07 00 00000000 00000000 07 2000e0810401" "7a")'
     assert answer_to(lab, chassis_status)[-2:-1] == b"\xd4"
@@ -134,7 +160,6 @@ def test_the_light_for_whom_to_look_for(lab: IpmiLab) -> None:
     def light() -> int:
         return int(lab.tells(0, "raw", "0", "1").split()[2], 16) >> 4 & 0b111
 
-    assert light() == 0b100
     lab.tells(0, "chassis", "identify", "200")
     assert light() == 0b101
     lab.tells(0, "chassis", "identify", "force")

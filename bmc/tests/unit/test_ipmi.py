@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nometal_bmc.answers import Refused
 from nometal_bmc.config.settings import Ipmi
 from nometal_bmc.events.log import BOOT, LOG, LOGIN, POWER, Event, EventLog
 from nometal_bmc.ipmi import boot_options, chassis, fru, logins, messages, sel, suites
+from nometal_bmc.ipmi.commands import Code, Command, Commands, Declined, Level, Request, Table
 from nometal_bmc.ipmi.journal import Journal
 from nometal_bmc.ipmi.logins import Logins
 
@@ -59,6 +61,51 @@ def test_power_has_names(data: bytes, text: str) -> None:
 )
 def test_boot_options_have_names(data: bytes, text: str) -> None:
     assert boot_options.described(data) == text
+
+
+def answer(level: Level, data: bytes = b"ok", *, command: int = 1) -> tuple[int, bytes]:
+    """Of a BMC whose one command takes an operator and one byte, and may fail."""
+
+    def obey(request: Request) -> bytes:
+        if request.data == b"busy":
+            raise Refused(503, "GeneralError", "not now")
+        if request.data == b"declined":
+            raise Declined(Code.NOT_NOW)
+        return request.data.upper()
+
+    table: Table = {(0, 1): Command(Level.OPERATOR, obey, least=1)}
+    return Commands("node-0", table).answer(Request(0, command, data, level, "admin", "172.22.0.9"))
+
+
+@pytest.mark.parametrize(
+    ("level", "code"),
+    [
+        (Level.NONE, Code.INSUFFICIENT_PRIVILEGE),
+        (Level.CALLBACK, Code.INSUFFICIENT_PRIVILEGE),
+        (Level.USER, Code.INSUFFICIENT_PRIVILEGE),
+        (Level.OPERATOR, Code.DONE),
+        (Level.ADMINISTRATOR, Code.DONE),
+    ],
+)
+def test_a_command_takes_a_level(level: Level, code: Code) -> None:
+    assert answer(level) == (code, b"" if code else b"OK")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"declined", Code.NOT_NOW),
+        (b"busy", Code.BUSY),
+        (b"", Code.WRONG_LENGTH),
+    ],
+)
+def test_whatever_goes_wrong_has_a_code(data: bytes, code: Code) -> None:
+    assert answer(Level.ADMINISTRATOR, data) == (code, b"")
+
+
+def test_who_has_not_logged_in_does_not_learn_which_commands_there_are() -> None:
+    assert answer(Level.USER, command=2) == (Code.UNKNOWN_COMMAND, b"")
+    assert answer(Level.NONE, command=2) == (Code.INSUFFICIENT_PRIVILEGE, b"")
 
 
 def proposal(*algorithms: int | None) -> bytes:
