@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from support import guest_image, ironic, kept_code, lab_host, lab_trees, redfish_images, wheels
+from support import community_general, guest_image, ironic, kept_code, lab_host, lab_trees, redfish_images, wheels
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -28,6 +28,7 @@ def fill() -> None:
     _made(guest_image.image)
     _made(redfish_images.cd, "signed", signed=True)
     _made(ironic.environment)
+    _made(community_general.collections)
 
 
 def _made(make: Callable[..., object], *arguments: Any, **options: Any) -> None:
