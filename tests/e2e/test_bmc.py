@@ -65,7 +65,7 @@ sed -i '/^InaccessiblePaths/d; s/^User=.*/&\\nSupplementaryGroups=libvirt/' /etc
 sed -i 's/"broker": .*/"libvirt_uri": "qemu:\\/\\/\\/system",/' {HOME}/config.json
 rm -r {HOME}/broker
 usermod --append --groups libvirt nometal-bmc
-chown -R nometal-bmc: {MEDIA}
+chown nometal-bmc: {MEDIA} {MEDIA}/by-hand.iso
 userdel nometal-bmc-broker
 systemctl enable --quiet {UNIT}
 """
@@ -269,7 +269,7 @@ def test_a_lab_without_a_broker_gets_one_while_its_vms_run(lab: Lab) -> None:
     assert "libvirt" not in host.run("id --groups --name nometal-bmc").stdout.split()
     assert owner_of(host, MEDIA) == owner_of(host, f"{MEDIA}/by-hand.iso") == "nometal-bmc-broker"
     assert changed(play_bmc(lab)) == 0
-    host.run(f"virsh destroy {vm}; rm {MEDIA}/by-hand.iso")
+    host.run(f"virsh destroy {vm}; rm {MEDIA}/by-hand.iso /var/log/libvirt/qemu/{vm}.log")
 
 
 def owner_of(host: LabHost, path: str) -> str:
