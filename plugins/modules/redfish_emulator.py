@@ -88,6 +88,10 @@ options:
         type: list
         elements: str
         default: []
+  restart_timeout:
+    description: Seconds that a guest has for a graceful restart, by Redfish, before it is reset; at most an hour.
+    type: int
+    default: 120
   user:
     description:
       - The system user as whom the service runs, with a group of the same name. It must not be root, and not be in the

@@ -196,6 +196,11 @@ class Machines:
         root, present = self._ask("definition_and_present", uuid)
         return parse(root), running(parse(present))
 
+    def read_shown(self, uuid: str) -> tuple[etree._Element, etree._Element | None, bool]:
+        """The same, and whether what is running is paused."""
+        root, present, paused = self._ask("shown", uuid)
+        return parse(root), running(parse(present)), bool(paused)
+
     def capacities(self, uuid: str) -> dict[str, int | None]:
         """The sizes of its disks in bytes, by their names; None if one cannot be told."""
         found: dict[str, int | None] = self._ask("capacities", uuid)

@@ -34,6 +34,7 @@ class Handlers:
             "definition": lambda uuid: domains.texts(uuid, INACTIVE),
             "present": lambda uuid: domains.texts(uuid, PRESENT),
             "definition_and_present": lambda uuid: domains.texts(uuid, INACTIVE, PRESENT),
+            "shown": domains.shown,
             "capacities": domains.capacities,
             **{action.__name__: self._on_vm(action) for action in POWER},
             "check_boot": self._check_boot,

@@ -97,6 +97,7 @@ OPERATIONS: dict[str, Operation] = {
     "definition": Operation(VM, seconds=READ_SECONDS),
     "present": Operation(VM, seconds=READ_SECONDS),
     "definition_and_present": Operation(VM, seconds=READ_SECONDS),
+    "shown": Operation(VM, seconds=READ_SECONDS),
     "capacities": Operation(VM, asks_qemu=True),
     # Power.
     "power_on": Operation(VM, asks_qemu=True, seconds=START_SECONDS),

@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Callable, Generic, TypeVar
 
 from nometal_bmc.config import changes, passwords
 from nometal_bmc.config.sections import ConfigError, Section, whole
-from nometal_bmc.config.settings import Account, BrokerConfig, Config, Ipmi, Listen, Media, Network, System, Tls
+from nometal_bmc.config.settings import (
+    RESTART_SECONDS,
+    Account,
+    BrokerConfig,
+    Config,
+    Ipmi,
+    Listen,
+    Media,
+    Network,
+    System,
+    Tls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -138,6 +149,7 @@ def _broker_config(file: Section) -> BrokerConfig:
         user=file.take_or_none("user", str),
         systems=file.each("systems", _system),
         media=None if media is None else Path(media),
+        restart_timeout=file.take("restart_timeout", int) if "restart_timeout" in file.left else RESTART_SECONDS,
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Account", "BrokerConfig", "Config", "Ipmi", "Listen", "Media", "Network", "System", "Tls"]
 
+RESTART_SECONDS = 120
 Network = Union[IPv4Network, IPv6Network]
 
 
@@ -90,6 +91,8 @@ class BrokerConfig:
     user: str | None
     systems: tuple[System, ...]
     media: Path | None
+    restart_timeout: int = RESTART_SECONDS
+    """How long a guest may take for a graceful restart before it is reset."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ KIB_IN_GIB = 1024 * 1024
 
 def show(domains: Machines, uuid: str) -> dict[str, Any]:
     """The resource."""
-    root, live = domains.read_both(uuid)
+    root, live, paused = domains.read_shown(uuid)
     present = root if live is None else live
     mode = firmware.mode(firmware.shown(root, live))
     path = f"/redfish/v1/Systems/{uuid}"
@@ -57,7 +57,7 @@ def show(domains: Machines, uuid: str) -> dict[str, Any]:
         "SystemType": "Virtual",
         "Manufacturer": "nometal.ipi",
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": "OK"},
-        "PowerState": "Off" if live is None else "On",
+        "PowerState": "Off" if live is None else "Paused" if paused else "On",
         "Boot": _boot(root, mode),
         **_summaries(present),
         **{name: {"@odata.id": f"{path}/{name}"} for name in parts},

@@ -19,6 +19,7 @@ from nometal_bmc.answers import Refused, not_found, unavailable
 from nometal_bmc.machine import notes
 from nometal_bmc.machine.definition import DRIVE, drive_of, parse, part, remove, running, text_of, values
 from nometal_bmc.vms.connection import Connection
+from nometal_bmc.vms.restarts import Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,12 @@ EDITABLE = INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE  # without SECURE, a redefin
 
 PATIENCE_SECONDS = 8.0
 """How long a call waits for another one about the same VM: QEMU may have stopped, and that one then never ends."""
+PAUSES = (
+    libvirt.VIR_DOMAIN_PAUSED_UNKNOWN,
+    libvirt.VIR_DOMAIN_PAUSED_USER,
+    libvirt.VIR_DOMAIN_PAUSED_IOERROR,
+    libvirt.VIR_DOMAIN_PAUSED_WATCHDOG,
+)
 STARTS_AT_ONCE = 16
 """libvirtd has twenty threads, of which some are to be left for others."""
 
@@ -60,6 +67,7 @@ class Domains:
         self._locks_lock = threading.Lock()
         self._names: tuple[BrokerConfig | None, dict[str, str]] = (None, {})
         self.starts = threading.BoundedSemaphore(STARTS_AT_ONCE)
+        self.restarts = Restarts()
 
     @property
     def names(self) -> dict[str, str]:
@@ -110,6 +118,14 @@ class Domains:
     def texts(self, uuid: str, *flags: int) -> list[str]:
         """Definitions, as libvirt writes them."""
         return self.ask(uuid, lambda domain: [domain.XMLDesc(flag) for flag in flags])
+
+    def shown(self, uuid: str) -> tuple[str, str, bool]:
+        """The persistent definition, what is present, and whether that is paused."""
+        return self.ask(uuid, lambda domain: (domain.XMLDesc(INACTIVE), domain.XMLDesc(0), is_paused(domain)))
+
+    @property
+    def restart_timeout(self) -> int:
+        return self._current.config.restart_timeout
 
     def active(self, uuid: str) -> bool:
         return bool(self.ask(uuid, lambda domain: domain.isActive()))
@@ -219,6 +235,12 @@ def _vanishing() -> Iterator[None]:
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
             raise Vanished from error
         raise
+
+
+def is_paused(domain: libvirt.virDomain) -> bool:
+    """By somebody, or by a disk or watchdog; and not for the moment in which it starts, is saved or goes off."""
+    state, reason = domain.state()
+    return state == libvirt.VIR_DOMAIN_PAUSED and reason in PAUSES
 
 
 def _capacity(domain: libvirt.virDomain, name: str) -> int | None:

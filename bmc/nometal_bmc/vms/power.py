@@ -13,20 +13,25 @@ from nometal_bmc.answers import Refused
 from nometal_bmc.machine import notes
 from nometal_bmc.machine.firmware import state
 from nometal_bmc.vms import boot, firmware
+from nometal_bmc.vms.domains import is_paused
 
 if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
 
 
 def power_on(domains: Domains, uuid: str) -> None:
-    """Start it; nothing happens if it runs."""
+    """Start it, anew if it was saved; let it go on if it is paused. Nothing happens if it runs."""
     with domains.lock(uuid):
         domain = domains.domain(uuid)
         if domain.isActive():
+            if is_paused(domain):
+                _running(domain, domain.resume)
             return
         root = domains.read(uuid)
+        # What was saved has the devices and the boot order from before.
+        anew = libvirt.VIR_DOMAIN_START_FORCE_BOOT if domain.hasManagedSaveImage() else 0
         with domains.starts:
-            _start(domain, firmware.start_flags(root))
+            _start(domain, firmware.start_flags(root) | anew)
         with domains.edit(uuid) as started:
             notes.write(started, nvram=state(root))
         boot.booted(domains, uuid)
@@ -51,14 +56,21 @@ def shut_down(domains: Domains, uuid: str) -> None:
     """Press the power button of a running guest; what it makes of that is its own affair."""
     domain = domains.domain(uuid)
     if domain.isActive():
+        _refuse_paused(domain)
         _running(domain, domain.shutdown)
 
 
 def restart(domains: Domains, uuid: str) -> None:
-    """Let a running guest reboot."""
+    """Let a running guest reboot; one that does not is reset after its time, by the watch."""
     domain = domains.domain(uuid)
     if domain.isActive():
-        _running(domain, domain.reboot)
+        _refuse_paused(domain)
+        domains.restarts.expect(uuid, domains.restart_timeout)
+        try:
+            _running(domain, domain.reboot)
+        except BaseException:
+            domains.restarts.forget(uuid)
+            raise
 
 
 def interrupt(domains: Domains, uuid: str) -> None:
@@ -66,7 +78,14 @@ def interrupt(domains: Domains, uuid: str) -> None:
     domain = domains.domain(uuid)
     if not domain.isActive():
         raise Refused(409, "GeneralError", f"VM {domain.name()} is switched off: nothing can be interrupted.")
+    _refuse_paused(domain)
     _running(domain, domain.injectNMI)
+
+
+def _refuse_paused(domain: libvirt.virDomain) -> None:
+    if is_paused(domain):
+        text = f"VM {domain.name()} is paused: its guest hears nothing. On lets it go on, and ForceOff switches it off."
+        raise Refused(409, "GeneralError", text)
 
 
 def _start(domain: libvirt.virDomain, flags: int) -> None:

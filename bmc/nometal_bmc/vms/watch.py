@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable
 import libvirt
 
 from nometal_bmc.answers import Refused
-from nometal_bmc.vms import boot
+from nometal_bmc.vms import boot, power
 
 if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
@@ -65,6 +65,7 @@ class Watch:
             with suppress(queue.Empty):
                 self._handle(*self._events.get(timeout=LOOK_SECONDS))
             self._end_resets()
+            self._end_restarts()
         except (Refused, libvirt.libvirtError) as error:
             LOG.warning("watching the VMs: %s", error)
             time.sleep(AGAIN_SECONDS)
@@ -93,10 +94,13 @@ class Watch:
                 connection.domainEventDeregisterAny(number)
 
     def _note_lifecycle(self, _connection: Any, domain: libvirt.virDomain, event: int, *_: Any) -> None:
+        if event in (libvirt.VIR_DOMAIN_EVENT_STARTED, libvirt.VIR_DOMAIN_EVENT_STOPPED):
+            self._domains.restarts.forget(domain.UUIDString())
         if event == libvirt.VIR_DOMAIN_EVENT_STARTED:
             self._events.put((self._started, domain.UUIDString()))
 
     def _note_reset(self, _connection: Any, domain: libvirt.virDomain, *_: Any) -> None:
+        self._domains.restarts.forget(domain.UUIDString())
         self._events.put((self._reset, domain.UUIDString()))
 
     def _handle(self, what: Callable[[str], None], uuid: str) -> None:
@@ -136,6 +140,11 @@ class Watch:
             if time.monotonic() - when > SETTLED_SECONDS:
                 del self._resets[uuid]
                 self._handle(partial(self._use_up, mark), uuid)
+
+    def _end_restarts(self) -> None:
+        for uuid in self._domains.restarts.take_due():
+            LOG.info("%s has not restarted when it was asked to, and is reset", self._domains.names.get(uuid, uuid))
+            self._handle(partial(power.power_cycle, self._domains), uuid)
 
     def _use_up(self, mark: str, uuid: str) -> None:
         boot.use_up(self._domains, uuid, mark)

@@ -37,6 +37,7 @@ def broker(lab: Lab) -> dict[str, Any]:
         "user": lab.user,
         "systems": _systems(lab),
         "media": lab.pool.path if lab.listen else None,
+        "restart_timeout": lab.restart_timeout,
     }
 
 

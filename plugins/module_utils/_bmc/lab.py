@@ -17,6 +17,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import A
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import NETWORK
 from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
+from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import MOST_RESTART_SECONDS
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import Problems
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
@@ -144,6 +145,9 @@ class Lab:
     names: tuple[str, ...] = key(ListOf(types.DOMAIN), "Names in the certificate beside the addresses.", default=[])
     nodes: tuple[Node, ...] = key(ListOf(Section(Node, ignores_others=True)), "The VMs that get a BMC.", default=[])
     media: Media = key(Section(Media), "What is let in as virtual media.", default={})
+    restart_timeout: int = key(
+        Whole(1, MOST_RESTART_SECONDS), "Seconds that a guest has for a graceful restart.", default=120
+    )
     user: str = key(USER, "The system user as whom it runs, without access to libvirt.", default="nometal-bmc")
     broker_user: str = key(USER, "The system user as whom its broker uses libvirt.", default="nometal-bmc-broker")
     home: Path = key(HOME, "Where each lab's service has a directory.", default="/var/lib/nometal/bmc")

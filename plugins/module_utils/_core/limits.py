@@ -50,6 +50,8 @@ MOST_VCPUS = 255
 MOST_DISKS = 20
 MOST_NICS = 32
 """Far more do not find a slot."""
+MOST_RESTART_SECONDS = 60 * 60
+"""Ours: who waits longer for a graceful restart has forgotten it."""
 
 # Networks
 LARGEST_DHCP_RANGE = 65535

@@ -112,6 +112,7 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "host": str(_bmc_host(lab)),
         "listen": listen,
         "services": services,
+        "restart_timeout": own.restart_timeout,
         "faults": _faults(lab),
         "endpoints": [{"address": address, **service} for address in listen for service in services],
         "media_networks": [str(network) for network in _media_networks(lab)],

@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
     MOST_DISK,
     MOST_DISKS,
     MOST_MEMORY_MIB,
+    MOST_RESTART_SECONDS,
     MOST_VCPUS,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, FreeMapping, Whole, YesNo
@@ -154,6 +155,11 @@ class Bmc:
         ListOf(net.NETWORK),
         "Where BMCs fetch images from the hypervisor's own addresses, which are closed to them otherwise.",
         derived="the machine network",
+    )
+    restart_timeout: int = key(
+        Whole(1, MOST_RESTART_SECONDS),
+        "Seconds that a guest has for a graceful restart, by Redfish, before it is reset.",
+        default=120,
     )
     faults: Faults = key(Section(Faults), "Faults on purpose, for developers of what controls BMCs.", default={})
 
