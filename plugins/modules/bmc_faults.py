@@ -13,9 +13,11 @@ description:
   - The service that M(nometal.ipi.redfish_emulator) runs meets the next request by the new rules, without a restart.
   - A run that fails can be repeated. For each rule and node the decisions follow from O(seed) alone, and the next
     decision is for the next request of that node. Rules that change, and a restart of the service, begin anew.
-  - By Redfish, the account C(operator) meets only faults of connections, so that M(nometal.ipi.bmc_info) reports how things are.
-  - By IPMI, C(status) is the completion code for a busy node, what would be reset gets no answer, C(connection-refused)
-    refuses sessions, and C(path) and C(methods) must be left out. There are no faults of media and certificates.
+  - By Redfish, the account C(operator) meets only faults of connections, so that M(nometal.ipi.bmc_info) reports how
+    things are.
+  - By IPMI, C(status) is the completion code for a busy node, what would be reset gets no answer, and
+    C(connection-refused) refuses sessions. There are no faults of media and certificates, and C(path) and C(methods)
+    must be left out.
   - C(lab_spec.bmc.faults) declares the same for a whole lab. The stage C(bmc) restores what is declared there.
 author:
   - nometal.ipi contributors (@nometal)

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from support import image_server, ironic, ironic_lab, private_libvirtd, redfish_images
+from support import image_server, ironic, ironic_lab, private_libvirtd, redfish_images, redfish_service
 from support.ironic import IronicFailed
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd
 
 SIGNED = {"one": False, "two": False, "three": True}
-FIRMWARE = {"one": "bios", "two": "uefi", "three": "uefi", "unlucky": "bios", "stranger": "bios"}
+FIRMWARE = {"one": "bios", "two": "uefi", "three": "uefi", "unlucky": "bios", "stranger": "bios", "faulty": "bios"}
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +119,33 @@ def test_a_wrong_password_is_a_clear_error_and_mended_by_the_right_one(lab: Iron
         node.go("manage", "manageable")
 
     service.each(live, ["stranger"])
+
+
+def test_a_deployment_survives_a_bad_bmc_and_a_medium_that_fails_once(
+    lab: IronicLab, service: Ironic, web: ImageServer
+) -> None:
+    """As the recipe in docs/bmc.md."""
+    faults = (
+        {"fault": "latency", "milliseconds": 50, "rate": 50},
+        {"fault": "status", "status": 503, "methods": ["GET"], "after": 3, "times": 2},
+        {"fault": "credentials-expired", "after": 8, "times": 1},
+        {"fault": "connection-reset", "methods": ["GET"], "after": 12, "times": 1},
+        {"fault": "media-failed", "times": 1},
+    )
+
+    def live(name: str) -> None:
+        node = enrolled(service, lab, name)
+        node.go("manage", "manageable")
+        node.go("provide", "available")
+        only = [{**fault, "nodes": [name]} for fault in faults]
+        redfish_service.set_faults(lab.bmcs.directory, *only)
+        with pytest.raises(IronicFailed, match=r"deploy failed.*its server did not answer"):
+            deploy(node, web.url("/unsigned.iso"))
+        deploy(node, web.url("/unsigned.iso"))
+        lab.wait_for_console(name, "booted from CD: ramdisk")
+        redfish_service.set_faults(lab.bmcs.directory)
+        node.go("deleted", "available")
+
+    service.each(live, ["faulty"])
+    met = lab.bmcs.log.read_text()
+    assert [fault["fault"] for fault in faults if f"Fault on purpose for faulty: {fault['fault']}" not in met] == []

@@ -281,6 +281,16 @@ class Authority:
         return builder.sign(self._ca_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
+def set_faults(directory: Path, *rules: dict[str, Any], seed: int = 7) -> None:
+    """As module bmc_faults does, beside the configuration. The next request meets them; none: no faults."""
+    path = directory / "faults.json"
+    if not rules:
+        path.unlink(missing_ok=True)
+        return
+    path.with_suffix(".new").write_text(json.dumps({"seed": seed, "rules": rules}))
+    path.with_suffix(".new").replace(path)
+
+
 def account(name: str, password: str, systems: list[str] | None = None) -> dict[str, Any]:
     cheap = passwords.HashedPassword(N, R, P, os.urandom(16), bytes(32)).of(password)
     return {"name": name, "password": str(cheap), "systems": systems}

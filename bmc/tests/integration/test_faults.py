@@ -58,13 +58,7 @@ def two(service: Service) -> Client:
 
 
 def set_faults(service: Service, *rules: dict[str, Any], seed: int = 7) -> None:
-    """As module bmc_faults does. The next request meets them."""
-    path = service.directory / "faults.json"
-    if not rules:
-        path.unlink(missing_ok=True)
-        return
-    path.with_suffix(".new").write_text(json.dumps({"seed": seed, "rules": rules}))
-    path.with_suffix(".new").replace(path)
+    redfish_service.set_faults(service.directory, *rules, seed=seed)
 
 
 def outcome(ask: Callable[[], Answer]) -> int | str:

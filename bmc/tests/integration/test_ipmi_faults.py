@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import ipmi_lab, private_libvirtd
+from support import ipmi_lab, private_libvirtd, redfish_service
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -31,12 +30,7 @@ def lab(running: IpmiLab) -> Iterator[IpmiLab]:
 
 
 def set_faults(lab: IpmiLab, *rules: dict[str, Any], seed: int = 7) -> None:
-    path = lab.config_file.with_name("faults.json")
-    if not rules:
-        path.unlink(missing_ok=True)
-        return
-    path.with_suffix(".new").write_text(json.dumps({"seed": seed, "rules": rules}))
-    path.with_suffix(".new").replace(path)
+    redfish_service.set_faults(lab.config_file.parent, *rules, seed=seed)
 
 
 def outcomes(lab: IpmiLab, number: int, count: int) -> list[str]:

@@ -68,9 +68,10 @@ def _wait(lab: Lab, ask: Callable[[Sequence[Node]], dict[str, str]], service: Ke
         if deaths_now - deaths >= MOST_DEATHS:
             break
     name, finding = next(iter(findings.items()))
+    last_words = service.last_words().strip() or "(none)"
     raise OperatorError(
         f"The BMC service of lab {lab.name} does not answer for {_some(list(findings))} after {seconds:.0f} "
-        f"seconds. Of {name}: {finding}{_about_faults(lab)}\nIts last words:\n{service.last_words().strip() or '(none)'}"
+        f"seconds. Of {name}: {finding}{_about_faults(lab)}\nIts last words:\n{last_words}"
     )
 
 
