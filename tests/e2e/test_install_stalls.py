@@ -94,7 +94,7 @@ def test_what_stands_still_is_named_and_when_it_is_mended_the_installation_goes_
     with installing(lab, "-e", IMPATIENCE) as run:
         with filtered(host, NO_DHCP):
             wait_until_told(lab, "bootstrap", "has no address")
-            wait_until_told(lab, "host", "keeps from the DHCP server")
+            wait_until_told(lab, "host", "drops packets to the DHCP server")
             look("bootstrap_without_address")
             [mac] = macs_of_bootstrap(host)
             host.run(f"virsh domif-setlink $({BOOTSTRAP}) {mac} down")

@@ -162,7 +162,7 @@ def test_a_node_that_hangs_is_reset_once_and_only_that(libvirtd: PrivateLibvirtd
         with watching(libvirtd) as second:
             handed_over = result_of(first)
             before = len(seen)
-            wait_until_told(libvirtd, "control-plane-0", "has said nothing")
+            wait_until_told(libvirtd, "control-plane-0", "without a sign")
             wait_until_told(libvirtd, "BMC", "has no BMCs on this host")
             installer.end()
             result = result_of(second)

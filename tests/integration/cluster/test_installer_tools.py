@@ -323,7 +323,7 @@ def test_a_local_directory(path: Path, mirror: Mirror) -> None:
         [CLIENT, INSTALLER, "release.txt", "sha256sum.txt"]
     )
     for source in ("mirror/ocp", "ftp://mirror.example.test", "https://"):
-        with pytest.raises(OperatorError, match=r"an URL .* or the absolute path of a directory is right"):
+        with pytest.raises(OperatorError, match=r"must be a URL .* or the absolute path of a directory"):
             run(path, source, version="4.20.4")
 
 
@@ -339,7 +339,7 @@ def test_bad_mirrors(path: Path, mirror: Mirror) -> None:
         shutil.copytree(whole, directory, dirs_exist_ok=True)
 
     release_text.write_text("<html>Log in</html>")
-    refused("names no release: something else answers there")
+    refused("names no release: another server answers")
     release_text.write_text(release_text.read_text().replace("4.20.3", "4.20.2"))
     refused(r"is of 4\.20\.2, and 4\.20\.3 was asked for")
     release_text.write_text(
@@ -369,7 +369,7 @@ def test_bad_mirrors(path: Path, mirror: Mirror) -> None:
         refused(told)
     (directory / INSTALLER).write_text("no tarball")
     mirror.sum_up(directory)
-    refused(f"{directory}/{INSTALLER} is no whole tarball")
+    refused(f"{directory}/{INSTALLER} is a damaged tarball")
     assert run(path, mirror.path)["changed"]
 
 

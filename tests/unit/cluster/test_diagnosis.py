@@ -212,7 +212,7 @@ def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
     [
         (
             {"api": {VIP: "No route to host"}},
-            f"API: {VIP} does not answer on port 6443: No route to host. Nobody holds",
+            f"API: {VIP} does not answer on port 6443: No route to host. No machine holds",
             "api.not-held",
             {"vip": VIP, "error": "No route to host"},
         ),
@@ -224,7 +224,7 @@ def test_a_bootstrap_vm_that_is_no_more_needed() -> None:
         ),
         (
             {"api_addresses": []},
-            "names: To the host's resolver, api.demo.lab.example.test is not known",
+            "names: The host's resolver does not know api.demo.lab.example.test",
             "names.wrong",
             {"name": "api.demo.lab.example.test", "addresses": [], "wanted": [VIP]},
         ),
@@ -328,7 +328,7 @@ def test_the_api_without_a_bootstrap_vm() -> None:
 
 
 def test_another_cluster_at_the_api() -> None:
-    assert "Not this cluster answers" in " ".join(told(Stage.API, FINE, api_trouble="x509: unknown authority"))
+    assert "Another cluster answers" in " ".join(told(Stage.API, FINE, api_trouble="x509: unknown authority"))
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_a_packet_filter_of_what_others_use_as_well(port: int, place: str, evide
     [
         ("52:54:00:00:00:99", "is held by 52:54:00:00:00:99"),
         ("52:54:00:00:00:01", "nothing comes back"),
-        ("", "Nobody"),
+        ("", "No machine"),
     ],
 )
 def test_who_holds_the_address_of_the_api(mac: str, said: str) -> None:
@@ -443,7 +443,7 @@ def test_nodes_that_nobody_suspects_are_left_out() -> None:
 def test_bmcs() -> None:
     silent = replace(FINE, bmcs={"demo-worker-0": {"trouble": "timed out", "failure": "timeout"}})
     [said] = told(Stage.API, silent)
-    assert said.startswith("worker-0: Its BMC: No answer, on the host itself neither: timed out. Packets are filtered")
+    assert said.startswith("worker-0: Its BMC: No answer, not even on the host itself: timed out. Packets are filtered")
     assert told(Stage.API, replace(FINE, bmc_trouble="No BMCs here.")) == ["BMC: No BMCs here."]
 
 
@@ -452,7 +452,7 @@ def test_bmcs_of_which_none_answers_are_told_together_and_what_metal3_says_of_th
     hosts = {node.name: Host("registering", 0.0, "registration error: Connection refused") for node in nodes}
     answers = [
         (["[Errno 111] Connection refused"] * 2, "", "playbooks/bmc.yml repairs it"),
-        (["401: No.", "429: Too many failed logins."], "login-refused", "password is refused"),
+        (["401: No.", "429: Too many failed logins."], "login-refused", "`operator` is refused"),
     ]
     for troubles, failure, advice in answers:
         bmcs = {node.vm_name: {"trouble": said, "failure": failure} for node, said in zip(nodes, troubles)}
@@ -468,7 +468,7 @@ def test_what_metal3_says_of_several_is_told_once_and_explains_the_rest() -> Non
     hosts = {node.name: Host("inspecting", 0.0, said.format(node.name)) for node in nodes}
     [told_of] = told(Stage.CONTROL_PLANE, replace(FINE, nodes=nodes), "installer", hosts=hosts)
     assert told_of.startswith("worker-0: inspection error: POST /worker-0 returned 400.")
-    assert told_of.endswith("So it is with worker-1.")
+    assert told_of.endswith("The same goes for worker-1.")
 
 
 def test_metal3_knows_more_than_the_log() -> None:

@@ -171,7 +171,7 @@ def test_what_is_secret_is_given_as_mapping_or_as_text(given: Any, read: dict[st
 
 @pytest.mark.parametrize("given", ["a=hidden", '["hidden"]', ["hidden"], None])
 def test_what_is_neither_is_not_quoted(given: Any) -> None:
-    with pytest.raises(OperatorError, match=r"^environment is no mapping, nor JSON of one\.$"):
+    with pytest.raises(OperatorError, match=r"^environment must be a mapping, or JSON of one\.$"):
         job_secrets.mapping_of("environment", given)
 
 

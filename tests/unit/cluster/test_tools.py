@@ -274,7 +274,7 @@ def test_installers_of_other_releases_are_refused(told: Report, wanted: str, ima
 @pytest.mark.parametrize("secret", ["geheim", '{"auth": 1}', "[]", "{'auths': {}}", '{"auths": 1}'])
 def test_bad_pull_secrets_are_refused_and_not_shown(secret: str) -> None:
     with pytest.raises(
-        OperatorError, match=r"^pull_secret is no JSON with `auths` in it: download it again, and give it as it is"
+        OperatorError, match=r"^pull_secret must be JSON with `auths` in it: download it again, and use it unchanged"
     ):
         tools_programs.refuse_bad_pull_secret(secret)
     for fine in ("", '{"auths": {}}', PULL_SECRET):
@@ -354,11 +354,11 @@ def test_only_the_program_is_taken(tmp_path: Path, members: list[tuple[str, byte
 def test_bad_tarballs(tmp_path: Path) -> None:
     whole = tarball(tmp_path / "whole.tar.gz", ("oc", os.urandom(50_000))).read_bytes()
     for content, said in (
-        (b"<html>", "is no whole tarball"),
-        (b"", "is no whole tarball"),
-        (whole[:20_000], "is no whole tarball"),
+        (b"<html>", "is a damaged tarball"),
+        (b"", "is a damaged tarball"),
+        (whole[:20_000], "is a damaged tarball"),
         (tarball(tmp_path / "x", ("kubectl", b"")).read_bytes(), "has no program oc in it"),
-        (tarball(tmp_path / "x", ("oc", "gone")).read_bytes(), "is no whole tarball"),
+        (tarball(tmp_path / "x", ("oc", "gone")).read_bytes(), "is a damaged tarball"),
     ):
         (tmp_path / "x.tar.gz").write_bytes(content)
         with pytest.raises(OperatorError, match=f"^https://m/x {said}"):

@@ -366,7 +366,7 @@ def test_a_node_that_hangs_is_reset_once_in_a_run(bench: Bench, monkeypatch: pyt
     result = bench.end(8)
     assert resets == ["demo-control-plane-1"]
     assert result["power_cycled"] == ["control-plane-1"]
-    assert "has said nothing" in result["troubles"][0]
+    assert "without a sign" in result["troubles"][0]
     assert json.loads((bench.paths.directory / power_cycle.FILE).read_text()) == {
         str(bench.noted["started"]): ["control-plane-1"]
     }

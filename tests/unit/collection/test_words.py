@@ -21,7 +21,7 @@ UTILS = "plugins/module_utils"
 PLACES = (
     *(f"{UTILS}/_core/{name}.py" for name in ("types", "key_types", "schema", "scalars", "addresses", "normalize")),
     *(f"{UTILS}/_core/{name}.py" for name in ("problems", "secrecy", "ip")),
-    *(f"{UTILS}/{name}" for name in ("_lab", "_resources", "_bmc", "_checks/doctor", "_cluster/config")),
+    *(f"{UTILS}/{name}" for name in ("_lab", "_resources", "_bmc", "_checks", "_cluster", "_rehearsal")),
     *(
         "plugins/filter",
         "plugins/action",
@@ -30,11 +30,13 @@ PLACES = (
         "inventory",
     ),
     *("docs/lab_spec.md", "docs/lab_spec.schema.json", "docs/doctor.md"),
+    *("tests/unit/lab/messages.txt", "tests/unit/doctor/messages.txt"),
+    *("tests/unit/rehearsal/messages.txt", "tests/unit/cluster/stalls.txt"),
 )
 """Python: string literals, with docstrings. Other files: the whole text."""
 INSTEAD = {
     r"\b(is|are) right\b": "must be",
-    r"(?<!there )\bis no (?!longer)": "must be, invalid",
+    r"(?<!there )\bis no (?!longer|such)": "must be, invalid",
     r"\b(no|some)body\b": "others, another lab, unused",
     r"\bcannot be had\b": "not available",
     r"\bis more than\b": "exceeds",
@@ -50,7 +52,7 @@ VERBS = (
     *("Start", "Stop", "Update", "Use", "Write"),
 )
 """With which the name of a task may begin."""
-SUFFIXES = (".py", ".md", ".json", ".yml")
+SUFFIXES = (".py", ".md", ".json", ".yml", ".txt")
 
 
 def files() -> list[Path]:

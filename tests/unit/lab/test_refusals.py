@@ -499,7 +499,7 @@ PROVISIONING_NETWORK = [
         ["provisioning_network.dhcp_range: range.size"],
     ),
     (
-        "a range nobody serves",
+        "a range that is not served",
         "provisioning_network: {mode: unmanaged, dhcp_range: {start: 172.22.0.10, end: 172.22.0.60}}",
         ["provisioning_network.dhcp_range: provisioning.range-unused"],
     ),
@@ -605,7 +605,7 @@ BMCS = [
 
 NODES = [
     (
-        "an override of nobody",
+        "an override of an unknown node",
         "nodes: {overrides: {worker-0: {memory: 8GiB}}}",
         ["nodes.overrides.worker-0: nodes.unknown"],
     ),
@@ -658,7 +658,7 @@ NODES = [
         ["nodes.overrides.control-plane-0.mac: schema.value"],
     ),
     (
-        "a MAC of nobody",
+        "a MAC that is not valid",
         "nodes: {overrides: {control-plane-0: {mac: '00:00:00:00:00:00'}}}",
         ["nodes.overrides.control-plane-0.mac: schema.value"],
     ),
@@ -668,7 +668,7 @@ NODES = [
         ["nodes.overrides.control-plane-1.uuid: unique.uuid"],
     ),
     (
-        "a UUID of nobody",
+        "a UUID that is not valid",
         "nodes: {overrides: {control-plane-0: {uuid: 00000000-0000-0000-0000-000000000000}, control-plane-1: {uuid: FFFFFFFF-ffff-ffff-ffff-ffffffffffff}}}",
         ["nodes.overrides.control-plane-0.uuid: schema.value", "nodes.overrides.control-plane-1.uuid: schema.value"],
     ),
@@ -1046,7 +1046,7 @@ TYPES = [
         ["install.config.a: schema.data"],
     ),
     (
-        "a key of the free part that is no text",
+        "a key of the free part that is not text",
         "install: {config: {1: a}}",
         ["install.config: schema.data"],
     ),

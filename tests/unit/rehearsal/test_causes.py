@@ -136,8 +136,8 @@ def test_addresses_that_are_no_longer_translated_are_named_where_rules_can_be_re
     check = failed("way out")
     other = [Rule("table ip nat, chain POSTROUTING", "ip saddr 192.168.200.0/24 masquerade")]
     assert "translate 192.168.126.0/24 are gone" in advice(check, rules=other)
-    assert "see the host's firewall" in advice(check, rules=())
-    assert "see the host's firewall" in advice(check)
+    assert "check its firewall" in advice(check, rules=())
+    assert "check its firewall" in advice(check)
 
 
 def test_a_record_that_libvirt_does_not_have_is_told_from_a_server_that_does_not_know_it() -> None:
@@ -169,10 +169,10 @@ def test_who_has_a_virtual_address_is_named_as_far_as_it_is_known() -> None:
     check = failed("virtual addresses free", addresses=["192.168.126.5"])
     mac = "52:54:00:77:77:77"
     neighbours = {"192.168.126.5": mac}
-    assert "Name other machine_network.vips" in advice(check)
-    assert f"It is 192.168.126.5 ({mac}). " in advice(check, neighbours=neighbours)
+    assert "Choose other machine_network.vips" in advice(check)
+    assert f"Already used: 192.168.126.5 ({mac}). " in advice(check, neighbours=neighbours)
     known = advice(check, neighbours=neighbours, machines={mac: "VM other-bootstrap"})
-    assert f"It is 192.168.126.5 ({mac}, VM other-bootstrap of this host). " in known
+    assert f"Already used: 192.168.126.5 ({mac}, VM other-bootstrap of this host). " in known
     holder = {"address": "192.168.126.5", "mac": mac, "machine": ""}
     assert cause(check, neighbours=neighbours) == ("vip.held", {"holders": [holder]})
 
@@ -210,7 +210,7 @@ STARTS: dict[str, tuple[str, Start | None, str, str]] = {
         "boot order disk, although its BMC was told cdrom",
         WRONG,
     ),
-    "as it should": (FROM_MEDIUM, RIGHT, "Its console says how far it came", ""),
+    "as it should": (FROM_MEDIUM, RIGHT, "Its console shows how far it came", ""),
     "not ejected": (
         FROM_DISK,
         RIGHT,
@@ -233,7 +233,7 @@ def test_how_libvirt_started_the_vm_is_told_where_it_is_not_as_the_bmc_was_told(
 @pytest.mark.parametrize(
     ("order", "told"),
     [
-        (["interface", "disk"], "Its console says how far it came"),
+        (["interface", "disk"], "Its console shows how far it came"),
         (["disk"], "boot order disk, although its BMC was told interface"),
     ],
 )

@@ -128,7 +128,7 @@ SPOILT: dict[str, tuple[Callable[[Observations], None], str, str, str]] = {
         spoil_bootstrap("held", ["192.168.126.5"]),
         "bootstrap",
         "virtual addresses free",
-        "somebody has it already",
+        "already used by another host",
     ),
     "bmc silent": (
         spoil_step("bmc", f"{GATEWAY} port 8000: timed out", "silent"),

@@ -58,8 +58,7 @@ def second_server(lab: Lab, evidence: Evidence, check: Check) -> Facts:
 
 def _second_server(server: Mapping[str, str], bridge: str) -> str:
     return (
-        f"A second DHCP server, {_shown(server)}, answers on {bridge}: it gives nodes addresses that the lab knows "
-        "nothing of."
+        f"A second DHCP server, {_shown(server)}, answers on {bridge}: it gives nodes addresses that are not the lab's."
     )
 
 
@@ -69,7 +68,7 @@ def holder(_lab: Lab, evidence: Evidence, check: Check) -> Facts:
 
 
 def _held(holders: Sequence[Mapping[str, str]]) -> str:
-    return f"It is {listed(map(_shown, holders), MOST_NAMED)}."
+    return f"Already used: {listed(map(_shown, holders), MOST_NAMED)}."
 
 
 def _holder(evidence: Evidence, address: str) -> dict[str, str]:
@@ -144,7 +143,8 @@ def lost_rules(lab: Lab, evidence: Evidence, _check: Check) -> Facts:
 
 def _lost(network: str, chains: Sequence[str]) -> str:
     chain = listed(chains, MOST_NAMED)
-    return f"libvirt's rules for network {network} are gone from the packet filter ({chain}): somebody has flushed it."
+    gone = f"libvirt's rules for network {network} are gone from the packet filter ({chain})"
+    return f"{gone}: another program has removed them."
 
 
 def refused_at(hook: str) -> Look:
@@ -163,7 +163,7 @@ def own_clock(lab: Lab, _evidence: Evidence, check: Check) -> Facts:
 
 
 REFUSED = "The packet filter refuses what comes from the lab, by {rule}, before rules of the lab let it in."
-OFF_THE_BRIDGE = "Take it off the bridge."
+OFF_THE_BRIDGE = "Remove it from the bridge."
 
 ROWS = (
     Cause("dhcp.second-server", ("DHCP servers",), second_server, _second_server, OFF_THE_BRIDGE),
@@ -208,13 +208,13 @@ ROWS = (
         ("way out",),
         no_forwarding,
         "The host does not forward {family} packets:",
-        "`sysctl {sysctl}=1`, and take what has set it to 0 out of /etc/sysctl.d.",
+        "`sysctl {sysctl}=1`, and remove the line that sets it to 0 from /etc/sysctl.d.",
     ),
     Cause(
         "filter.no-translation",
         ("way out",),
         no_translation,
-        "libvirt's rules that translate {subnet} are gone from the packet filter: somebody has flushed it.",
+        "libvirt's rules that translate {subnet} are gone from the packet filter: another program has removed them.",
         NETWORK,
     ),
     Cause("filter.refused-to-host", FILTERED, refused_at("input"), REFUSED, NETWORK),
@@ -225,7 +225,7 @@ ROWS = (
         ("virtual addresses free",),
         holder,
         _held,
-        "Take it from there, or name other machine_network.vips.",
+        "Free the address, or choose other machine_network.vips.",
     ),
     Cause(
         "vip.filtered",

@@ -135,7 +135,7 @@ ROWS = (
         "bmc.no-service",
         BMC_ANSWERS,
         no_service,
-        "Nothing answers at {host} port {port}, on the host itself neither: service {service} does not run.",
+        "Nothing answers at {host} port {port}, not even on the host itself: service {service} does not run.",
         BMC,
     ),
     Cause(
@@ -151,7 +151,7 @@ ROWS = (
         BMC_ANSWERS,
         filtered,
         f"{FILTERED} ({{firewall}}).",
-        "playbooks/bmc.yml opens it; a rule of somebody else's must go.",
+        "playbooks/bmc.yml opens the port; remove a rule of another program yourself.",
     ),
     Cause(
         "medium.no-room",

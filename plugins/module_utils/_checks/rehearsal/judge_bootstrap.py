@@ -183,8 +183,8 @@ def _outside(lab: Lab, observed: Observations) -> Check:
 
 def _held(lab: Lab, observed: Observations) -> Check:
     held = observed.seen["held"]
-    finding = f"{', '.join(held)}: somebody has it already" if held else ""
-    expected = f"nobody has {', '.join(lab.all_vips)}"
+    finding = f"{', '.join(held)}: already used by another host" if held else ""
+    expected = f"no host uses {', '.join(lab.all_vips)}"
     return verdict("virtual addresses free", BOOTSTRAP, finding, expected, addresses=[*held])
 
 

@@ -74,7 +74,7 @@ class Check:
     seen: str = ""
     advice: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What was seen, in JSON types, as causes need it: nobody reads it out of `seen` again."""
+    """What was seen, in JSON types, as causes need it, so that `seen` is never parsed."""
     cause: Finding | None = None
     """Of a check that failed, as far as it is known."""
 

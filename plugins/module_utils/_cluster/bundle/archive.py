@@ -41,7 +41,7 @@ Content = Union[str, bytes]
 
 @dataclass(frozen=True)
 class Piece:
-    """Something to gather. It may fail, or hang: then that is told in its place."""
+    """Something to gather. It may fail, or hang: the bundle then says so in its place."""
 
     name: str
     read: Callable[[], Mapping[str, Content]]
@@ -91,7 +91,7 @@ def _fill(
 
 
 def _asked(piece: Piece, redact: Callable[[str], str]) -> _Answer:
-    """In a thread that nobody waits for any longer: what hangs in libvirt cannot be interrupted."""
+    """In a thread that nothing waits for any longer: what hangs in libvirt cannot be interrupted."""
     answer = _Answer()
 
     def ask() -> None:

@@ -124,7 +124,7 @@ class Budget:
 
 
 def texts_of(name: str, data: bytes, budget: Budget, depth: int = 0) -> Mapping[str, str]:
-    """By name. What is packed is unpacked, for secrets are not seen in it; what is no text is left out."""
+    """By name. Archives are unpacked, so that secrets are found in them; what is not text is left out."""
     if depth < DEEPEST and name.endswith(ARCHIVES):
         with suppress(tarfile.TarError, EOFError, OSError):
             return _texts_in_tar(name, data, budget, depth)

@@ -86,7 +86,7 @@ def pieces(source: Source, extra: Mapping[str, str]) -> Iterator[Piece]:
 
 
 def _asking(source: Source, question: Callable[[Any, Source], Mapping[str, Content]]) -> Callable[[], Any]:
-    """Each has a connection of its own: one that hangs is nobody else's trouble."""
+    """Each has a connection of its own, so one that hangs does not hold up the others."""
 
     def ask() -> Mapping[str, Content]:
         with connect(source.uri) as connection:

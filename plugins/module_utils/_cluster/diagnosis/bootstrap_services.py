@@ -57,7 +57,7 @@ class Services:
 
 
 def look(address: str, key: str | None) -> Services:
-    """Nothing if it lets nobody in: not everybody has given a key."""
+    """Nothing if it refuses the login: a key is optional."""
     try:
         return read(ssh.run(address, COMMAND, key))
     except OperatorError:

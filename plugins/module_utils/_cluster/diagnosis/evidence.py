@@ -53,7 +53,7 @@ class HostSeen:
     api: Mapping[str, str] = field(default_factory=dict)
     """By virtual address, why the API is not reached there; empty when it is."""
     api_refused: Sequence[str] = ()
-    """Virtual addresses at which there is somebody, but no API."""
+    """Virtual addresses that a machine uses, without an API."""
     api_macs: Mapping[str, str] = field(default_factory=dict)
     """By virtual address, which of the host's neighbours holds it; of those that one holds."""
     api_name: str = ""

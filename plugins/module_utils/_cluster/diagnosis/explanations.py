@@ -47,12 +47,12 @@ def _overload(
 
 
 def _filtered(rule: str, port: int, serves: str) -> str:
-    return f"The packet filter keeps from {FILTERED[serves]} on port {port}: {rule}."
+    return f"The packet filter drops packets to {FILTERED[serves]} on port {port}: {rule}."
 
 
 def _name(name: str, addresses: Sequence[str], wanted: Sequence[str]) -> str:
-    known = f"is {', '.join(addresses)}" if addresses else "is not known"
-    return f"To the host's resolver, {name} {known}; it must be {', '.join(wanted)}."
+    known = f"says that {name} is {', '.join(addresses)}" if addresses else f"does not know {name}"
+    return f"The host's resolver {known}; it must be {', '.join(wanted)}."
 
 
 def _get_an_address(is_filtered: bool, **_others: Any) -> str:
@@ -80,7 +80,7 @@ def _no_api_of_nodes(vip: str, error: str, **off: Any) -> str:
 
 def _see_why(address: str, **_others: Any) -> str:
     where = f"`ssh core@{address} journalctl -b -u release-image -u bootkube`" if address else "its journal"
-    return f"{where} tells why, a pull secret or a way out most often."
+    return f"{where} shows why: most often the pull secret, or no way out."
 
 
 def _failed_service(unit: str, said: str, exited: Sequence[str]) -> str:
@@ -97,7 +97,7 @@ def _of_bmcs(text: str) -> Any:
 
 def _of_metal(advice: str) -> Any:
     def said(also: Sequence[str], **_others: Any) -> str:
-        return f"{advice} So it is with {', '.join(also)}." if also else advice
+        return f"{advice} The same goes for {', '.join(also)}." if also else advice
 
     return said
 
@@ -111,11 +111,11 @@ def _is_slow(state: str, seconds: float, **_others: Any) -> str:
 
 
 def _has_an_error(error: str, seconds: float, **_others: Any) -> str:
-    return f"is in trouble for {usual.words(seconds)}: {error}"
+    return f"has had an error for {usual.words(seconds)}: {error}"
 
 
 def _hangs(seconds: float, **_others: Any) -> str:
-    return f"is on for {usual.words(seconds)} and has said nothing, neither on its console nor in the network"
+    return f"has been on for {usual.words(seconds)} without a sign on its console or in the network"
 
 
 def _stopped(seconds: float, **_others: Any) -> str:
@@ -140,7 +140,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "libvirt does not answer: {error}", "See `systemctl status libvirtd`, or virtqemud."
     ),
     "names.wrong": Explanation(_name, NETWORK),
-    "bootstrap.gone": Explanation("Its VM is gone, and the installation needs it yet.", START_OVER),
+    "bootstrap.gone": Explanation("Its VM is gone, and the installation still needs it.", START_OVER),
     "bootstrap.disk-full": Explanation(
         "{name} is paused, as its disk cannot be written.", "Make room on the host (`df`)."
     ),
@@ -165,8 +165,8 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "bootstrap.silent": Explanation(_silence, has_figures=True),
     "api.held-by-stranger": Explanation(
-        "{vip} is held by {mac}, which is no machine of this lab.",
-        "Take that address away from it, or choose another one in lab_spec.",
+        "{vip} is held by {mac}, which is not a machine of this lab.",
+        "Free the address, or choose another one in lab_spec.machine_network.vips.",
     ),
     "api.nodes-off": Explanation(_no_api_of_nodes, _switch_on),
     "api.held-early": Explanation(
@@ -180,25 +180,27 @@ EXPLANATIONS: dict[str, Explanation] = {
         "see what filters packets, and the bootstrap VM's console.",
     ),
     "api.not-held": Explanation(
-        f"{NO_API} Nobody holds the address yet:", "the bootstrap VM takes it once it has pulled its first images."
+        f"{NO_API} No machine holds the address yet:", "the bootstrap VM takes it once it has pulled its first images."
     ),
     "api.not-up": Explanation(f"{NO_API} The bootstrap VM is there, but has no API yet:", _see_why),
     "api.other-cluster": Explanation(
-        "Not this cluster answers there: {error}.",
-        "End what listens at {vips}, another cluster say, or set the clocks right if they differ.",
+        "Another cluster answers there: {error}.",
+        "Stop what listens at {vips}, such as another cluster, or set the clocks if they differ.",
     ),
     "nodes.off": Explanation(_off, _switch_on),
     "bmc.not-known": Explanation("{error}"),
-    "bmc.password": Explanation(_of_bmcs("The host's own password is refused, that of `operator`."), PASSWORDS),
+    "bmc.password": Explanation(_of_bmcs("The password of the account `operator` is refused."), PASSWORDS),
     "bmc.timeout": Explanation(
-        _of_bmcs("No answer, on the host itself neither: {error}."),
+        _of_bmcs("No answer, not even on the host itself: {error}."),
         f"Packets are filtered, or the service hangs. {BMC_LOG}",
     ),
-    "bmc.no-answer": Explanation(_of_bmcs("No answer, on the host itself neither: {error}."), BMC),
+    "bmc.no-answer": Explanation(_of_bmcs("No answer, not even on the host itself: {error}."), BMC),
     **{row.code: Explanation(f"{{error}}. {row.message}", _of_metal(row.advice)) for row in METAL},
     "metal.other": Explanation("{error}.", _of_metal("")),
     "node.no-vm": Explanation("Its VM {vm} is not there.", NODES),
-    "node.not-on": Explanation("It is {state}, while Ironic has it {wanted}:", "its BMC was not told, or did not act."),
+    "node.not-on": Explanation(
+        "It is {state}, while Ironic has it {wanted}:", "its BMC got no request, or did not act."
+    ),
     "node.empty-drive": Explanation(
         "Its drive is empty, so Ironic's agent, which is to inspect it, cannot start.", BMC
     ),

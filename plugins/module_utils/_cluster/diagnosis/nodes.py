@@ -155,7 +155,7 @@ WAITING = "waits for libvirt at"
 
 
 def asked(uri: str, look: Callable[[Any], Any]) -> Any:
-    """A libvirt that hangs lets callers wait without end. Who waits for it is left behind, and nobody joins in."""
+    """A libvirt that hangs lets callers wait without end, so a thread of its own waits, and is left behind."""
     answers: list[Any] = []
 
     def ask() -> None:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told of an installation to those who follow it: one line for each change."""
+"""The events of an installation: one line for each change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 INSTALLER, OPERATORS, CONTROL_PLANE = "installer", "operators", "control plane"
 STEP = 5 * usual.MINUTE
-"""The time spent is told anew after each: often enough to see that it lives, and not a line a minute."""
+"""The time spent is reported after each: often enough to see that it goes on, and not a line a minute."""
 PERCENT_STEP = 5
 AFTER_BOOTSTRAP = (Stage.INITIALIZE, Stage.OPERATORS, Stage.CONSOLE)
 BEFORE = set(usual.STAGES) - set(AFTER_BOOTSTRAP)

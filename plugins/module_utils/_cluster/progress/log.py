@@ -65,7 +65,7 @@ def entries(text: str, redact: Callable[[str], str] = str) -> Iterator[Entry]:
 
 
 def masked(text: str) -> str:
-    """What may be shown of a text in which somebody may have quoted a secret."""
+    """What may be shown of a text that may quote a secret."""
     if LOGIN.search(text):
         return ""
     return IN_URL.sub(rf"\1{MASK}@", TOKEN.sub(MASK, VALUE.sub(rf"\1{MASK}", text)))

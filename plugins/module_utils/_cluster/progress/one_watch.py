@@ -22,7 +22,7 @@ ENDING_SECONDS = 60
 
 
 class TakenOver(BaseException):
-    """Somebody else watches from now on. As SystemExit, it is no error that anybody could suppress."""
+    """Another run watches from now on. As SystemExit, it is not caught where errors are."""
 
 
 @contextmanager

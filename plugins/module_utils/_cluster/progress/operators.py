@@ -36,7 +36,7 @@ class Operators:
     _best: tuple[int, int, int] = (0, 0, -MANY)
 
     def heard(self, msg: str) -> bool:
-        """Whether it has come further than ever: what goes to and fro is no progress."""
+        """Whether it has come further than ever: going to and fro does not count as progress."""
         found = STILL.match(msg)
         if found:
             self._heard_of_progress(found[1].strip())

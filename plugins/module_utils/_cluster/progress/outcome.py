@@ -74,7 +74,7 @@ def words(run: Run, progress: Progress, state: str) -> str:
     if state in (RUNNING, INSTALLED):
         return state if state == INSTALLED else f"{run.current or 'the installer'} runs"
     if run.signal:
-        return f"it was killed by {_signal(run.signal)}: the host ran out of memory, or somebody ended it"
+        return f"it was killed by {_signal(run.signal)}: the host ran out of memory, or a user or program killed it"
     if state == INTERRUPTED and run.exit_code == 0:
         return f"it was ended after `{run.current}`"
     if run.exit_code is None:

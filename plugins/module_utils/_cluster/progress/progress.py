@@ -30,7 +30,7 @@ STATES = (
     ),
 )
 HOST = re.compile(r"\s*baremetalhost: (?P<name>[^\s:]+): (?P<said>.*)", re.DOTALL)
-"""What is no state of BMO's is a trouble: `inspection error: ...`, and `error: ...` from older ones."""
+"""What is not one of BMO's states is an error: `inspection error: ...`, and `error: ...` from older ones."""
 VERSION = re.compile(r"OpenShift Installer (?:v(?=\d))?(\S+)")
 API_UP = re.compile(r"API \S+ up\b")
 API_SILENT = re.compile(r"Still waiting for the Kubernetes API: (.*)", re.DOTALL)

@@ -80,7 +80,7 @@ class Reading:
 
 
 def glance(installation: Installation) -> dict[str, Any]:
-    """How far it is now; nothing is told and nothing touched."""
+    """How far it is now, read only and without events."""
     seen = run.read(installation.paths)
     reading = Reading(installation)
     for _entry in reading.new_entries():

@@ -4,7 +4,7 @@
 """How long stages usually take in labs, and after what time without any change something is wrong.
 
 The installer gives up after 20 minutes without an API, and after 60 in most other stages: what is to be noticed before,
-and mended in time, must be noticed early.
+and fixed in time, must be noticed early.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ PAUSE = 1.0
 LOOK_AT_NODES = 15.0
 MOST_HASTE = 0.1
 RECENT = 60.0
-"""Seconds: what the log has from before is history, of which only the end is told."""
+"""Seconds: what the log has from before is history, of which only the end is reported."""
 LAST_ERRORS = 3
 
 

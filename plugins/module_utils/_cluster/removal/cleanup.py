@@ -150,7 +150,7 @@ def _lab_from(params: dict[str, Any]) -> leftovers.Lab:
 
 @contextmanager
 def _alone(paths: Paths, *, check_mode: bool) -> Iterator[None]:
-    """Nobody begins an installation of this lab meanwhile."""
+    """No installation of this lab begins meanwhile."""
     if check_mode:
         yield
         return

@@ -183,7 +183,7 @@ def _saved(domain: Any) -> Any:
 
 
 def _disks(root: Any, connection: Any) -> dict[str, str]:
-    """Formats, by path, of disks that were made for it. What somebody has added by hand is no business of ours."""
+    """Formats, by path, of disks that were made for it. Disks that were added by hand are left alone."""
     mark = domain_xml.mark_of(root)
     directory = vm_host.directory_of_pool(connection, mark.pool)
     found = ((disk.find("source"), disk.find("driver")) for disk in root.iterfind("devices/disk[@device='disk']"))
@@ -198,7 +198,7 @@ def _written(disks: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _is_damaged(path: str, kind: str) -> bool:
-    """Somebody was killed while writing it anew."""
+    """A run was killed while writing it anew."""
     info = json.loads(run("qemu-img", "info", "--force-share", "--output=json", path))
     return bool(info["format"] != kind or not info["virtual-size"])
 

@@ -31,7 +31,7 @@ def mapping_of(name: str, given: Any) -> dict[str, Any]:
         with suppress(ValueError):
             read = json.loads(given or "{}")
     if not isinstance(read, dict):
-        raise OperatorError(f"{name} is no mapping, nor JSON of one.")
+        raise OperatorError(f"{name} must be a mapping, or JSON of one.")
     return read
 
 

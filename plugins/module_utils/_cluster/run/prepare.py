@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The installer's directory as it is to find it, and nobody else at work on it meanwhile."""
+"""The installer's directory as it is to find it, locked against other runs meanwhile."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def read(paths: Paths) -> Run:
 
 
 def is_orphan(paths: Paths) -> bool:
-    """The installer runs, but its runner was killed: nobody will note how it ends. All processes are looked at."""
+    """The installer runs, but its runner was killed: how it ends will not be recorded. All processes are looked at."""
     pids = list(running.holders(paths.lock))
     return bool(pids) and not any(running.runs(pid, paths.runner) for pid in pids)
 

@@ -97,7 +97,7 @@ class ToolsPort:
                 tools_request.remember(self._request, self._answer.version)
 
     def _shared(self) -> AbstractContextManager[bool]:
-        """Nobody removes the directory meanwhile."""
+        """The directory is not removed meanwhile."""
         return locked(
             self._path / MARK, self._make_directory, shared=True, until_free=lambda: self._wait("their removal")
         )
@@ -140,7 +140,7 @@ class ToolsPort:
                 removal.remove_known(entry, KNOWN)
 
     def _forget_others(self, own: Path) -> None:
-        """What nobody goes on with takes room."""
+        """Downloads that no run continues take room."""
         for work in self._path.glob(f"{UNFINISHED}*"):
             if work != own and _touched(work) < time.time() - GIVEN_UP:
                 with locked(work) as has_lock:
@@ -156,7 +156,7 @@ class RemovalPort:
         return Tools(None) if _own(self.path).has_ours else None
 
     def stays(self) -> list[str]:
-        """What somebody else has there."""
+        """What is there and not made here."""
         return _own(self.path).foreign()
 
     def apply(self, _step: Step) -> None:

@@ -83,7 +83,7 @@ def _trouble(url: str, reason: Any) -> Exception:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return OperatorError(
             f"{url}: the server's certificate is not trusted: {reason.verify_message}{way_to(url)}. If it is of a "
-            "CA of your own, make this host trust that CA; if it has expired or the host's time is wrong, mend that."
+            "CA of your own, make this host trust that CA; if it has expired or the host's time is wrong, fix that."
         )
     if isinstance(reason, ssl.SSLError) and not isinstance(reason, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return OperatorError(f"{url}: TLS fails: {getattr(reason, 'reason', None) or reason}{way_to(url)}.")

@@ -67,7 +67,7 @@ def _copy(content: IO[bytes], file: IO[bytes], called: str) -> None:
 
 def _broken(called: str, error: Exception) -> OperatorError:
     return OperatorError(
-        f"{called} is no whole tarball: {error}. Its checksum is right, so the source is wrong: try another."
+        f"{called} is a damaged tarball: {error}. Its checksum matches, so the source has it damaged: try another."
     )
 
 
@@ -167,7 +167,7 @@ class Making:
         if began_with_part and file == part:
             return self._whole(tarball, checksum, who)
         raise OperatorError(
-            f"{self._origin}/{tarball} has the checksum {found}, and {checksum} is right by {tools_source.CHECKSUMS}. "
+            f"{self._origin}/{tarball} has the checksum {found}, but must have {checksum} by {tools_source.CHECKSUMS}. "
             "It was not taken. The source is damaged, or being changed just now, or something between changes what it "
             "sends: try again later, or another source."
         )

@@ -65,7 +65,7 @@ def refuse_bad_pull_secret(pull_secret: str) -> None:
     with suppress(ValueError, AttributeError):
         if not pull_secret or isinstance(json.loads(pull_secret).get("auths"), dict):
             return
-    raise OperatorError("pull_secret is no JSON with `auths` in it: download it again, and give it as it is.")
+    raise OperatorError("pull_secret must be JSON with `auths` in it: download it again, and use it unchanged.")
 
 
 def _start(home: Path, program: Path, *arguments: str) -> str:

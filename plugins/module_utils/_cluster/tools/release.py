@@ -82,7 +82,7 @@ def usual_sources(distribution: str, machine: str) -> tuple[str, ...]:
 
 
 def parse(text: str) -> Release | None:
-    """None if it is no release.txt but, say, a proxy's page."""
+    """None for another page, such as a proxy's."""
     version = _field(text, r"Name:\s+(\S+)")
     if version is None or not (is_release(version) or BUILD.fullmatch(version)):
         return None

@@ -47,7 +47,7 @@ class Request:
             )
         if self.release_image and (self.release_image.startswith("-") or len(self.release_image.split()) != 1):
             raise OperatorError(
-                f"release_image is {self.release_image!r}: registry/name@sha256:... or registry/name:tag is right."
+                f"release_image must be registry/name@sha256:... or registry/name:tag (got {self.release_image!r})."
             )
 
     @property
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """`origin` and `release` are None if nobody had to be asked."""
+    """`origin` and `release` are None if no source had to be asked."""
 
     directory: Path
     version: str

@@ -80,7 +80,7 @@ def find(sources: Sequence[str], version: str) -> tuple[Directory, Release]:
         release = tools_release.parse(text)
         if release is None:
             raise OperatorError(
-                f"{directory}/{RELEASE_TEXT} names no release: something else answers there, or it is no mirror."
+                f"{directory}/{RELEASE_TEXT} names no release: another server answers, or it has no client mirror."
             )
         if not tools_release.is_channel(version) and release.version != version:
             raise OperatorError(f"{directory}/{RELEASE_TEXT} is of {release.version}, and {version} was asked for.")
@@ -112,7 +112,7 @@ def _directories(sources: Sequence[str], version: str) -> Iterator[Directory]:
         else:
             told = source.rpartition("@")[2]
             raise OperatorError(
-                f"source is {told}: an URL (https, http or file) or the absolute path of a directory is right."
+                f"source must be a URL (https, http or file) or the absolute path of a directory (got {told})."
             )
 
 

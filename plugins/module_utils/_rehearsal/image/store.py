@@ -72,7 +72,7 @@ class ImagePort:
         return Image(self._recipe.name if self.facts() else None, any(self._leftovers()))
 
     def stays(self) -> list[str]:
-        """What somebody else has there."""
+        """What is there and not made here."""
         return self._directory.foreign()
 
     def facts(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a lab is really there on its host, now. What is missing is told as missing; nothing here fails."""
+"""What of a lab is really there on its host, now. What is missing is reported as missing; nothing here fails."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _place(check: Check) -> tuple[int, str]:
 
 
 def _rows(checks: Sequence[Check]) -> list[Row]:
-    """Host and bootstrap VM are told one by one: what they see differs from what nodes see."""
+    """Host and bootstrap VM have rows of their own: what they see differs from what nodes see."""
     nodes, ordered = nodes_of(checks), in_play_order(checks)
     return [
         Row(folded, nodes)

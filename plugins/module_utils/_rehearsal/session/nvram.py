@@ -13,7 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.node_vms impo
 
 
 class NvramKeeper:
-    """The NVRAM of VMs from before the rehearsal: what their firmware notes meanwhile is nobody's business."""
+    """The NVRAM of VMs from before the rehearsal, which replaces what their firmware writes meanwhile."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

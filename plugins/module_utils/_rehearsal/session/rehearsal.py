@@ -167,7 +167,7 @@ class Seen:
         self.picture = picture.read(self._connection, scene)
 
     def hindrance(self, checks: list[Check]) -> str:
-        """Where the installer would stop at once and it is plain why, nobody needs to wait for the rest."""
+        """Why the installer would stop at once, where that is known: then the rehearsal does not wait for the rest."""
         if all(check.state != FAILED for check in checks):
             return ""
         return causes.no_path(self._lab, evidence.of_path(self._connection))

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the bootstrap VM is told to do. Pure."""
+"""What the bootstrap VM is to do. Pure."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _node(lab: Lab, node: Node, secrets: Secrets, surroundings: Surroundings, *,
 
 
 def _hidden(lab: Lab, node: Node, surroundings: Surroundings) -> list[str]:
-    """VMs that must not exist for a node's own account: one that is nobody's, a stranger's, a sister's."""
+    """VMs that a node's own account must not see: one that does not exist, one of another owner, one of the lab."""
     if lab.bmc.protocol == BmcProtocol.IPMI:
         return []
     sisters = [other.uuid for other in lab.nodes if other is not node]

@@ -169,7 +169,7 @@ class Stage:
 
     @cached_property
     def _bmcs(self) -> dict[str, dict[str, Any]]:
-        """As the guests are told of them."""
+        """As the guests get them."""
         whole = script(self._lab, "", ("",), self._secrets(), Surroundings())
         return {entry["name"]: entry["bmc"] for entry in whole["nodes"]}
 
