@@ -17,7 +17,7 @@ from nometal_bmc import answers
 from nometal_bmc.answers import Refused
 from nometal_bmc.bios.store import Store
 from nometal_bmc.broker.client import Machines
-from nometal_bmc.front import guard
+from nometal_bmc.front import guard, heads
 from nometal_bmc.media.drives import Media
 from nometal_bmc.redfish import (
     bios_views,
@@ -113,10 +113,11 @@ def _refuse(**_: str) -> flask.Response:
 
 def _only_read(view: Callable[..., Any]) -> Callable[..., Any]:
     def reads(**arguments: str) -> Any:
-        if flask.request.method not in ("GET", "HEAD"):
-            raise _not_allowed(["GET", "HEAD"])
+        if flask.request.method not in heads.READING:
+            raise _not_allowed(heads.READING)
         return view(**arguments)
 
+    reads.methods = (*heads.READING, "OPTIONS")  # type: ignore[attr-defined]
     return reads
 
 

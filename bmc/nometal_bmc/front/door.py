@@ -9,15 +9,18 @@ import asyncio
 import http
 import json
 import logging
+import sys
 from asyncio import sslproto
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from httptools import HttpParserInvalidMethodError
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.faults.connections import reset_when_closed
 from nometal_bmc.faults.requests import RESET
+from nometal_bmc.front import heads
 from nometal_bmc.front.crowd import Crowd, Visitor
 
 if TYPE_CHECKING:
@@ -60,6 +63,7 @@ class Connection(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._in_head = False
         self._bytes = 0
+        self._received = b""
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -76,6 +80,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._bytes += len(data)
         if not self._refused:
+            self._received = data
             super().data_received(data)
         if self._bytes > MOST_BYTES:
             self.transport.abort()
@@ -112,8 +117,9 @@ class Connection(HttpToolsProtocol):
         await asyncio.wait([self.gone])
 
     def send_400_response(self, msg: str) -> None:
-        """Called by uvicorn."""
-        self._refuse(Refused(400, "GeneralError", msg))
+        """Called by uvicorn while it handles the parser's error."""
+        unknown = isinstance(sys.exc_info()[1], HttpParserInvalidMethodError)
+        self._refuse(heads.refusal_of(self._received if unknown else b"", msg))
 
     def _refuse(self, refused: Refused) -> None:
         """Answer what is no request; what still comes is not looked at."""

@@ -14,7 +14,7 @@ from werkzeug.datastructures import Authorization
 from nometal_bmc.answers import not_found
 from nometal_bmc.events.log import EventLog
 from nometal_bmc.events.logins import Logins
-from nometal_bmc.front import accounts, sessions, streams
+from nometal_bmc.front import accounts, heads, sessions, streams
 from nometal_bmc.front.credentials import Credentials, unauthorized
 from nometal_bmc.redfish import service_views
 from nometal_bmc.redfish.wishes import Request
@@ -82,6 +82,7 @@ def protect(app: flask.Flask, current: CurrentConfig) -> None:
     app.extensions["nometal_bmc"] = Guard(current)
     if first:
         app.before_request(_admit)
+        app.after_request(heads.describe)
         app.add_url_rule("/redfish", "versions", lambda: {"v1": "/redfish/v1/"})
         app.add_url_rule(service_views.ODATA_PATH, "odata", service_views.show_odata)
         app.add_url_rule(service_views.METADATA_PATH, "metadata", service_views.metadata)

@@ -38,6 +38,7 @@ GRACE_SECONDS = 10.0
 FAREWELL_SECONDS = 2.0
 BACKLOG = 512
 UNACKNOWLEDGED_MS = 30_000
+ALWAYS = [(b"odata-version", b"4.0"), (b"cache-control", b"no-store")]
 IP_FREEBIND = 15  # Linux's, which Python's socket does not name; for IPv6 as well
 IPV6 = ":"
 
@@ -93,7 +94,7 @@ class Server:
     async def _tick(self, state: ServerState) -> None:
         """What has to be looked at again and again, whether somebody asks or not."""
         while True:
-            state.default_headers = [(b"date", formatdate(usegmt=True).encode()), (b"odata-version", b"4.0")]
+            state.default_headers = [(b"date", formatdate(usegmt=True).encode()), *ALWAYS]
             self._current.refresh()
             if self._certificate:
                 self._certificate.refresh()

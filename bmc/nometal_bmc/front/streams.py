@@ -192,7 +192,7 @@ def _stream() -> flask.Response:
     if flask.request.method == "GET":  # HEAD wants to know what it would be
         flask.request.environ[STREAM] = _streams().open(flask.g.account, flask.request.remote_addr or "")
     endless: Iterator[bytes] = iter(())  # of no known length
-    return flask.Response(endless, content_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return flask.Response(endless, content_type="text/event-stream")
 
 
 def _test() -> tuple[str, int]:

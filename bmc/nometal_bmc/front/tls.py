@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Certificate"]
 
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2: neither CBC nor keys that decrypt what was recorded
 LOG = logging.getLogger(__name__)
 
 
@@ -52,6 +53,7 @@ class Certificate:
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(CIPHERS)
     context.options |= ssl.OP_NO_RENEGOTIATION  # costs the server more than the client
     context.set_alpn_protocols(["http/1.1"])
     return context

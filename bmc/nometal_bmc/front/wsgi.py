@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from nometal_bmc.answers import Answer, Refused, unavailable
 from nometal_bmc.cancellation import CANCELLATION, Cancellation
 from nometal_bmc.faults.requests import RESET
+from nometal_bmc.front import heads
 from nometal_bmc.front.door import LOGGED_IN
 from nometal_bmc.front.guard import MOST_BODY_BYTES
 from nometal_bmc.front.streams import STREAM
@@ -67,6 +68,7 @@ class Bridge:
         start = time.perf_counter()
         environ = _environ(scope)
         try:
+            heads.check(environ)
             body = await _body(environ, receive)
             serve = partial(self._answer, note_login=scope["state"][LOGGED_IN])
             async with self._cancellable(environ, receive):

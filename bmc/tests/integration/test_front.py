@@ -273,7 +273,8 @@ RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
         ("POST", f"{SYSTEM}/SecureBoot", 405),
         ("POST", RESET, 400),
         ("GET", "/" + "x" * 20000, 404),
-        ("BREW", SYSTEM, 400),
+        ("BREW", SYSTEM, 501),
+        ("PROPFIND", SYSTEM, 405),
     ],
 )
 def test_every_refusal_is_redfish(owner: Client, method: str, path: str, status: int) -> None:
@@ -295,6 +296,36 @@ def test_methods_that_tell_nothing_new_have_no_body(owner: Client) -> None:
         answer = owner.ask("HEAD", path)
         assert (answer.status, answer.headers["Content-Type"], answer.body) == (status, "application/json", b"")
     assert owner.get(f"{SYSTEM}/").json == owner.get(SYSTEM).json
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("", "GET, HEAD, OPTIONS"),
+        (f"Systems/{OWN.uuid}", "GET, HEAD, OPTIONS, PATCH"),
+        (SESSIONS, "GET, HEAD, OPTIONS, POST"),
+        (f"Systems/{OWN.uuid}/Processors", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_an_answer_tells_what_can_be_done_and_where_its_schema_is(owner: Client, path: str, allowed: str) -> None:
+    answers = [owner.ask(method, path) for method in ("GET", "HEAD")]
+    kind = answers[0].json["@odata.type"].removeprefix("#").rpartition(".")[0]
+    for answer in answers:
+        assert answer.headers["Allow"] == allowed
+        assert answer.headers["Link"] == f"<http://redfish.dmtf.org/schemas/v1/{kind}.json>; rel=describedby"
+        assert answer.headers.get_all("Cache-Control") == ["no-store"]
+    assert owner.get("nowhere").headers.get_all("Cache-Control") == ["no-store"]
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("4.0", 200), ("4.1", 412), ("3.0", 412), ("", 412), ("4.0, 4.1", 412)]
+)
+def test_another_version_of_odata_is_refused(owner: Client, version: str, status: int) -> None:
+    for path in ("", "Systems"):
+        answer = owner.get(path, OData_Version=version)
+        assert answer.status == status
+        assert answer.headers["OData-Version"] == "4.0"
+        assert ("error" in answer.json) == (status == 412)
 
 
 def test_odata_clients_find_their_way(service: Service, guest: Client) -> None:

@@ -186,6 +186,13 @@ def test_the_largest_body_is_64_kib(service: Service, size: int, status: int) ->
         (b"GET /" + b"a" * (99 << 10) + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(200)) + b"\r\n", 431),
         (b"what is this\r\n\r\n", 400),
+        (b"BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 501),
+        (b"BREW / HTTP/7.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /redfish/v1/ HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
+        (b"GET /redfish/v1/ HTTP/1.1\r\nConnection: close\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+        (b"GET /redfish/v1/ HTTP/1.1\r\nConnection: close\r\nHost: x, y\r\n\r\n", 400),
+        (b"GET /redfish/v1/ HTTP/1.1\r\nConnection: close\r\nHost:\r\n\r\n", 400),
+        (b"GET /redfish/v1/ HTTP/1.1\r\nConnection: close\r\nHost: x/y\r\n\r\n", 400),
         (PROMISE + b"Content-Length: x\r\n\r\n", 400),
     ],
 )
@@ -299,6 +306,28 @@ def test_what_cannot_be_ended_is_answered_before_the_service_ends(service: Servi
     assert "application/json" in head
     assert json.loads(text)["error"]["@Message.ExtendedInfo"]
     assert "Traceback" not in busy.log.read_text()
+
+
+@pytest.mark.parametrize("host", [b"x", b"bmc.example:8000", b"192.0.2.1:8000", b"[fd00::1]:8000", b"[fd00::1]", None])
+def test_a_host_may_be_called_by_any_one_name(service: Service, host: bytes | None) -> None:
+    """Without one as HTTP/1.0 has it."""
+    line = b"GET /redfish/v1/ HTTP/1.1\r\nHost: %s\r\n" % host if host else b"GET /redfish/v1/ HTTP/1.0\r\n"
+    answer = service.inside(answer_to, service, line + b"Connection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_of_tls_1_2_only_suites_with_authenticated_encryption_are_spoken(service: Service) -> None:
+    def suite(ciphers: str) -> str:
+        context = service.authority.client_context()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(ciphers)
+        with closing(redfish_service.tls_socket(service, context=context)) as connection:
+            return connection.cipher()[0]  # type: ignore[index]
+
+    for offered in ("ALL", "ECDHE+AESGCM", "ECDHE+CHACHA20"):
+        assert service.inside(suite, offered).endswith(("-GCM-SHA256", "-GCM-SHA384", "-POLY1305"))
+    with pytest.raises(OSError, match=r"(?i)handshake|alert|eof|reset"):
+        service.inside(suite, "ALL:!AESGCM:!CHACHA20:!AESCCM:!ARIAGCM")
 
 
 def answer_to(service: Service, head: bytes) -> bytes:
