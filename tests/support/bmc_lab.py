@@ -49,7 +49,8 @@ MEDIA_SETTINGS: dict[str, Any] = {
     "max_bytes": 1 << 30,
     "timeout": 60,
     "ca_file": None,
-    "networks": ["127.0.0.0/8", "::1/128"],  # where the tests' image servers are
+    # Where the tests' image servers are: loopback, and what the stand-in of the installer takes for its VM's addresses.
+    "networks": ["127.0.0.0/8", "::1/128", "192.168.77.0/24"],
 }
 BROKER = f"{DIRECTORY}/broker"
 SERVICE_USER, SERVICE_USER_NAME = 65534, "nobody"
