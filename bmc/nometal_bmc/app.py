@@ -25,6 +25,7 @@ from nometal_bmc.redfish import (
     log_views,
     manager_views,
     media_views,
+    network_views,
     nic_views,
     processor_views,
     service_views,
@@ -79,7 +80,9 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     domains = Machines(current)
     _set_drivers(app, domains)
     store = Store(lambda: current.config.state / "machines")
+    service_views.add_views(app, current, app.systems)
     _set_views(app, domains, Media(current, domains), store)
+    network_views.add_views(app, current, app.systems)
     for error in (Exception, FishyError, Refused):
         app.register_error_handler(error, _answer)
     guard.protect(app, current)
@@ -100,7 +103,6 @@ def _set_views(app: Application, domains: Machines, media: Media, store: Store) 
     manager_views.add_views(app, domains)
     processor_views.add_views(app, domains)
     media_views.add_views(app, media)
-    service_views.add_views(app, app.systems)
     list_views.add_views(app, app.systems)
     nic_views.add_views(app, domains)
     app.view_functions.update(dict.fromkeys(NOT_OFFERED, _refuse))

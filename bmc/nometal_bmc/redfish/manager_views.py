@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused
+from nometal_bmc.config import VERSION
 from nometal_bmc.events.log import SETTINGS
 from nometal_bmc.machine import notes
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
@@ -38,10 +39,14 @@ def show(domains: Machines, uuid: str) -> dict[str, Any]:
         "UUID": uuid,
         "Name": f"{domains.names[uuid]}-Manager",
         "ManagerType": "BMC",
+        "Model": "nometal-bmc",
+        "FirmwareVersion": VERSION,
         "Status": {"State": "Enabled", "Health": "OK"},
         "PowerState": "On",
         "DateTime": now.astimezone(_zone(zone)).isoformat(timespec="seconds"),
         "DateTimeLocalOffset": zone,
+        "NetworkProtocol": {"@odata.id": f"/redfish/v1/Managers/{uuid}/NetworkProtocol"},
+        "EthernetInterfaces": {"@odata.id": f"/redfish/v1/Managers/{uuid}/EthernetInterfaces"},
         "VirtualMedia": {"@odata.id": f"/redfish/v1/Systems/{uuid}/VirtualMedia"},
         "LogServices": {"@odata.id": f"/redfish/v1/Managers/{uuid}/LogServices"},
         "Links": {

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
 
 import flask
 
@@ -13,6 +14,7 @@ from nometal_bmc.answers import not_found
 from nometal_bmc.redfish.list_views import ROOT, collection
 
 if TYPE_CHECKING:
+    from nometal_bmc.config.reading import CurrentConfig
     from nometal_bmc.redfish.systems import Systems
 
 CHASSIS = "Enclosure"
@@ -34,6 +36,7 @@ SCHEMAS = {
     "ComputerSystem": "v1_14_0",
     "ManagerCollection": "",
     "Manager": "v1_3_1",
+    "ManagerNetworkProtocol": "v1_2_0",
     "ChassisCollection": "",
     "Chassis": "v1_5_0",
     "SessionService": "v1_1_3",
@@ -90,13 +93,15 @@ REFERENCE = """<edmx:Reference Uri="http://redfish.dmtf.org/schemas/v1/{name}_v1
 INCLUDE = '<edmx:Include Namespace="{namespace}"/>\n'
 
 
-def show_root() -> dict[str, Any]:
+def show_root(uuid: str) -> dict[str, Any]:
     """All that can be seen without a login."""
     return {
         "@odata.type": "#ServiceRoot.v1_3_1.ServiceRoot",
         "@odata.id": f"{ROOT}/",
         "Id": "RootService",
         "Name": "nometal.ipi BMCs",
+        "UUID": uuid,
+        "Product": "nometal-bmc",
         "RedfishVersion": "1.5.0",
         **{part: {"@odata.id": f"{ROOT}/{part}"} for part in PARTS},
         "Tasks": {"@odata.id": f"{ROOT}/TaskService"},
@@ -130,7 +135,7 @@ def show_all_chassis() -> dict[str, Any]:
     return collection("Chassis", f"{ROOT}/Chassis", "Chassis", [CHASSIS])
 
 
-def show_chassis(systems: list[str], *, whole: bool) -> dict[str, Any]:
+def show_chassis(systems: list[str], serial: str, *, whole: bool) -> dict[str, Any]:
     """The enclosure, with those systems that the client may see; whole: all that are there."""
     log = {"LogServices": {"@odata.id": f"{CHASSIS_PATH}/LogServices"}} if whole else {}
     return {
@@ -140,6 +145,8 @@ def show_chassis(systems: list[str], *, whole: bool) -> dict[str, Any]:
         "Name": "Chassis",
         "ChassisType": "Enclosure",
         "Manufacturer": "nometal.ipi",
+        "Model": "Lab",
+        "SerialNumber": serial,
         "PowerState": "On",
         "Status": {"State": "Enabled", "Health": "OK"},
         **log,
@@ -150,16 +157,19 @@ def show_chassis(systems: list[str], *, whole: bool) -> dict[str, Any]:
     }
 
 
-def add_views(app: flask.Flask, systems: Systems) -> None:
+def add_views(app: flask.Flask, current: CurrentConfig, systems: Systems) -> None:
     """Put ours in place of sushy-tools', which describe a server of somebody's."""
+
+    def identity_of_lab() -> str:
+        return str(uuid5(NAMESPACE_URL, f"urn:nometal:ipi:{current.config.lab}"))
 
     def chassis(identity: str) -> flask.Response:
         if identity != CHASSIS:
             raise not_found(flask.request.path)
-        return flask.jsonify(show_chassis(systems.systems, whole=flask.g.account.systems is None))
+        return flask.jsonify(show_chassis(systems.systems, identity_of_lab(), whole=flask.g.account.systems is None))
 
     app.view_functions.update(
-        root_resource=lambda: flask.jsonify(show_root()),
+        root_resource=lambda: flask.jsonify(show_root(identity_of_lab())),
         chassis_collection_resource=lambda: flask.jsonify(show_all_chassis()),
         chassis_resource=chassis,
     )

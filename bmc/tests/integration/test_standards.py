@@ -29,6 +29,7 @@ PROTOCOL = {
     "FAIL SERV_EVENT_POST_RESP ": "events are told by a stream (SSE) and not pushed to subscribers",
 }
 USE_CASES = {
+    "FAIL Addresses Check ": "the hypervisor's addresses, whose mask and gateway it does not know",
     "FAIL Add User Creating new user ": "accounts are the lab's; none can be added at a BMC",
     "FAIL One-Time Boot Override Check Monitoring ": "nobody in these VMs listens to a graceful restart",
 }

@@ -128,6 +128,16 @@ def test_fault_12_passwords_survive_every_change(lab: BmcLab, vm: Vm) -> None:
     assert "passwd='s3cret'" in vm.xml(2**0)
 
 
+def test_a_manager_shows_how_it_is_reached(lab: BmcLab, vm: Vm) -> None:
+    manager = lab.get(f"/redfish/v1/Managers/{vm.uuid}")
+    protocols = lab.get(manager["NetworkProtocol"]["@odata.id"])
+    assert protocols["HTTP"] == {"ProtocolEnabled": True, "Port": 8000}
+    assert protocols["HTTPS"] == protocols["IPMI"] == {"ProtocolEnabled": False, "Port": None}
+    [nic] = lab.get(manager["EthernetInterfaces"]["@odata.id"])["Members"]
+    assert lab.get(nic["@odata.id"])["IPv4Addresses"] == [{"Address": "127.0.0.1", "AddressOrigin": "Static"}]
+    assert lab.request("GET", nic["@odata.id"] + "2").status_code == 404
+
+
 def test_a_network_interface_shows_its_link(lab: BmcLab, vm: Vm) -> None:
     [nic] = lab.get(f"{vm.path}/EthernetInterfaces")["Members"]
     assert lab.get(nic["@odata.id"])["LinkStatus"] == "LinkDown"

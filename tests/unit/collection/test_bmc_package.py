@@ -23,3 +23,4 @@ def test_the_role_installs_the_whole_package() -> None:
 def test_both_have_one_version() -> None:
     version = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]
     assert f'\nversion = "{version}"\n' in (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nVERSION = "{version}"\n' in (PROJECT / "nometal_bmc/config/__init__.py").read_text(encoding="utf-8")
