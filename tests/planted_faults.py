@@ -520,8 +520,8 @@ BESIDE_LIBVIRT = (
     Fault(
         "one-boot-uses-up-the-next-override",
         f"{BMC}/vms/boot.py",
-        "if mark and mark == mark_for_once(root):",
-        "if mark:",
+        "if mark == mark_for_once(root):",
+        "if mark_for_once(root):",
         "bmc/tests/integration/test_systems_boot.py::"
         "test_an_override_that_comes_right_after_the_boot_of_another_is_for_the_next_boot",
     ),

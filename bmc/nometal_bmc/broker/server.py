@@ -12,14 +12,14 @@ import socket
 import struct
 import threading
 import time
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import libvirt
 
 from nometal_bmc.answers import Refused, unavailable
 from nometal_bmc.broker.handlers import Begun, Handlers
-from nometal_bmc.broker.operations import OPERATIONS, START_SECONDS, Unfit
+from nometal_bmc.broker.operations import OPERATIONS, START_SECONDS, Operation, Unfit
 from nometal_bmc.broker.places import Places
 from nometal_bmc.broker.protocol import MOST_REQUEST_BYTES, receive, send
 from nometal_bmc.vms.domains import Domains
@@ -47,6 +47,7 @@ class Server:
         self._domains = Domains(current)
         self._watch = Watch(self._domains)
         self._places = Places(self._domains.silent)
+        self._ending_places = Places(self._domains.silent)  # those of calls that hang are not for those that end them
         self._handlers = Handlers(current, self._domains)
 
     def serve(self) -> None:
@@ -109,10 +110,14 @@ class Server:
 
     def _carried_out(self, name: str, arguments: dict[str, Any]) -> Any:
         operation, uuid = OPERATIONS[name], arguments.get("uuid", "")
-        known = uuid in self._domains.names
-        long = operation.seconds >= START_SECONDS
-        with self._places.take(uuid, long=long) if operation.asks_qemu and known else nullcontext():
+        with self._place(operation, uuid) if uuid in self._domains.names else nullcontext():
             return self._handlers.by_name[name](**arguments)
+
+    def _place(self, operation: Operation, uuid: str) -> AbstractContextManager[None]:
+        long = operation.seconds >= START_SECONDS
+        if operation.asks_qemu:
+            return self._places.take(uuid, long=long)
+        return self._ending_places.take(uuid, long=True) if long else nullcontext()
 
 
 def _fault(request: dict[str, Any], error: Exception) -> Refused:

@@ -75,9 +75,11 @@ def pending(domains: Domains, uuid: str) -> str | None:
 
 def use_up(domains: Domains, uuid: str, mark: str | None) -> None:
     """A boot has begun with this override for one boot: it is over, unless there is another one by now."""
+    if mark is None:
+        return
     with domains.lock(uuid):
         root = domains.read(uuid)
-        if mark and mark == mark_for_once(root):
+        if mark == mark_for_once(root):
             ended = Override(http_uri=get(root).http_uri)
             put(root, ended)
             try:

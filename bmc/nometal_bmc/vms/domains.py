@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,8 @@ PAUSES = (
     libvirt.VIR_DOMAIN_PAUSED_IOERROR,
     libvirt.VIR_DOMAIN_PAUSED_WATCHDOG,
 )
+ENDING_SECONDS = 1.0
+"""How long it takes at most to switch a VM off whose QEMU listens."""
 STARTS_AT_ONCE = 16
 """libvirtd has twenty threads, of which some are to be left for others."""
 
@@ -59,8 +62,9 @@ class Vanished(Exception):  # noqa: N818 - reads as a sentence where it is caugh
 class Domains:
     """The VMs that the configuration names; others do not exist."""
 
-    def __init__(self, current: Current) -> None:
+    def __init__(self, current: Current, clock: Callable[[], float] = time.monotonic) -> None:
         self._current = current
+        self._clock = clock
         # libvirt serves five calls of a connection at once, so each thread has its own.
         self._own = threading.local()
         self._locks: dict[str, threading.RLock] = {}
@@ -68,6 +72,8 @@ class Domains:
         self._names: tuple[BrokerConfig | None, dict[str, str]] = (None, {})
         self.starts = threading.BoundedSemaphore(STARTS_AT_ONCE)
         self.restarts = Restarts()
+        self._ending: dict[object, tuple[str, float]] = {}
+        self._remembered: dict[tuple[str, int], str] = {}
 
     @property
     def names(self) -> dict[str, str]:
@@ -116,24 +122,64 @@ class Domains:
         return parse(self.ask(uuid, lambda domain: domain.XMLDesc(0)))
 
     def texts(self, uuid: str, *flags: int) -> list[str]:
-        """Definitions, as libvirt writes them."""
-        return self.ask(uuid, lambda domain: [domain.XMLDesc(flag) for flag in flags])
+        """Definitions, as libvirt writes them; while that waits for a QEMU to end, as it has written them last."""
+        if uuid in self.names and self._ends_slowly(uuid):
+            remembered = [self._remembered.get((uuid, flag)) for flag in flags]
+            if None in remembered:
+                raise self.silent(uuid)
+            return [text for text in remembered if text is not None]
+        found = self.ask(uuid, lambda domain: [domain.XMLDesc(flag) for flag in flags])
+        self._remembered.update({(uuid, flag): text for flag, text in zip(flags, found)})
+        return found
 
     def shown(self, uuid: str) -> tuple[str, str, bool]:
         """The persistent definition, what is present, and whether that is paused."""
-        return self.ask(uuid, lambda domain: (domain.XMLDesc(INACTIVE), domain.XMLDesc(0), is_paused(domain)))
+        definition, present = self.texts(uuid, INACTIVE, 0)
+        paused = uuid not in self.slow_endings() and self.ask(uuid, is_paused)
+        return definition, present, paused
 
     @property
     def restart_timeout(self) -> int:
         return self._current.config.restart_timeout
 
     def active(self, uuid: str) -> bool:
+        if uuid in self.names and self._ends_slowly(uuid):
+            return True
         return bool(self.ask(uuid, lambda domain: domain.isActive()))
 
     def existing(self) -> list[str]:
         """Those of the configured VMs that are there, in the configuration's order."""
-        found = {domain.UUIDString() for domain in self._connection.run(libvirt.virConnect.listAllDomains)}
-        return [uuid for uuid in self.names if uuid in found]
+        # One by one: libvirt's list of all VMs waits for each of them.
+        return [uuid for uuid in self.names if self._is_there(uuid)]
+
+    def _is_there(self, uuid: str) -> bool:
+        if self._ends_slowly(uuid):
+            return True
+        try:
+            self._connection.look_up(uuid)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                raise
+            return False
+        return True
+
+    @contextmanager
+    def ending(self, uuid: str) -> Iterator[None]:
+        """While a VM is switched off: libvirt lets nobody else to it until its QEMU is gone, which may take 10 s."""
+        call = object()
+        self._ending[call] = (uuid, self._clock())
+        try:
+            yield
+        finally:
+            del self._ending[call]
+
+    def _ends_slowly(self, uuid: str) -> bool:
+        return uuid in self.slow_endings()
+
+    def slow_endings(self) -> set[str]:
+        """The VMs about which libvirt answers nothing now."""
+        now = self._clock()
+        return {uuid for uuid, begun in list(self._ending.values()) if now - begun > ENDING_SECONDS}
 
     def files(self) -> set[str]:
         """What any VM of this libvirt, the lab's or not, has as a disk or disc, now or after its next start."""

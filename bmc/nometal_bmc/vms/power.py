@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Callable
 import libvirt
 
 from nometal_bmc.answers import Refused
-from nometal_bmc.machine import notes
 from nometal_bmc.machine.firmware import state
 from nometal_bmc.vms import boot, firmware
 from nometal_bmc.vms.domains import is_paused
@@ -32,8 +31,7 @@ def power_on(domains: Domains, uuid: str) -> None:
         anew = libvirt.VIR_DOMAIN_START_FORCE_BOOT if domain.hasManagedSaveImage() else 0
         with domains.starts:
             _start(domain, firmware.start_flags(root) | anew)
-        with domains.edit(uuid) as started:
-            notes.write(started, nvram=state(root))
+        domains.note(uuid, nvram=state(root))
         boot.booted(domains, uuid)
 
 
@@ -41,7 +39,8 @@ def power_off(domains: Domains, uuid: str) -> None:
     """Pull the plug; nothing happens if it is off. Calls that wait for a QEMU that has stopped end by this."""
     domain = domains.domain(uuid)
     if domain.isActive():
-        _running(domain, domain.destroy)
+        with domains.ending(uuid):
+            _running(domain, domain.destroy)
 
 
 def power_cycle(domains: Domains, uuid: str) -> None:
