@@ -38,7 +38,7 @@ class Application:
     def table(self) -> Table:
         user, none = Level.USER, Level.NONE
         return {
-            (APPLICATION, 0x01): Command(user, lambda _request: DEVICE, named("device id")),
+            (APPLICATION, 0x01): Command(user, lambda _request: DEVICE),
             (APPLICATION, 0x04): Command(user, lambda _request: SELF_TEST_PASSED, named("self test")),
             (APPLICATION, 0x08): Command(user, self._system_guid, named("device GUID")),
             (APPLICATION, 0x37): Command(none, self._system_guid, named("system GUID")),

@@ -36,6 +36,7 @@ from nometal_bmc.ipmi.session import (
     NodeSession,
     refusal,
 )
+from nometal_bmc.ipmi.users import Users
 from nometal_bmc.ipmi.vm import Vm
 from nometal_bmc.ipmi.work import Work
 
@@ -149,6 +150,7 @@ class Node:
             BootOptions(vm, work, journal),
             Sel(journal),
             Fru(vm, node.name),
+            Users(node.username),
         )
         self._logins = Logins(node, journal)
         commands = Commands(node.name, sdr.table(), *(part.table() for part in parts))

@@ -179,6 +179,15 @@ def test_what_the_chassis_says_of_itself(lab: IpmiLab) -> None:
     assert "Chassis Device" in info
 
 
+def test_the_account_is_listed(lab: IpmiLab) -> None:
+    told = lab.tells(0, "user", "list", "1", options=["-L", "OPERATOR"])
+    users = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line[:1].isdigit()}
+    assert users["2"] == [ipmi_lab.USER, "true", "false", "true", "ADMINISTRATOR"]
+    assert users["1"][-2:] == ["NO", "ACCESS"]
+    assert set(users) == {"1", "2"}
+    assert "nsufficient privilege" in complaint(lab, "user", "list", "1", options=["-L", "USER", *ONCE])
+
+
 def test_power_is_answered_before_it_is_switched(lab: IpmiLab) -> None:
     """libvirtd takes no call, and the BMC answers all the same."""
     daemon = lab.libvirtd.path("/run/libvirt/libvirtd.pid").read_text().strip()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from support import ipmi_lab, private_libvirtd
-from support.ipmi_lab import ADDRESS
+from support.ipmi_lab import ADDRESS, FIRST_PORT, PASSWORD
 from support.waiting import wait_until
 
 from nometal_bmc.events.log import EventLog
@@ -130,6 +132,40 @@ def test_the_inventory_names_the_vm(lab: IpmiLab) -> None:
     assert {told[f"{of} Serial"] for of in ("Chassis", "Board", "Product")} == {"SN-4711"}
     assert "rsp=0xcb" in lab.ipmitool(0, "raw", "0x0a", "0x10", "1").stderr
     assert "rsp=0xc9" in lab.ipmitool(0, "raw", "0x0a", "0x11", "0", "0", "0x10", "8").stderr
+
+
+def test_pyghmis_client_gets_along(lab: IpmiLab) -> None:
+    """Which confluent and others use."""
+    where = [ADDRESS, str(FIRST_PORT), ipmi_lab.USER, PASSWORD]
+    told = json.loads(lab.libvirtd.run([sys.executable, "-c", BY_PYGHMI, *where]).stdout)
+    assert told == {
+        "power": ["off", "on", "off"],
+        "boot": {"bootdev": "network", "persistent": False, "uefimode": False},
+        "events": ["Log clear", "System reconfigured", "System reconfigured", "Power up"],
+        "serial": ipmi_lab.uuid_of(0),
+        "sensors": [],
+        "users": ["admin"],
+    }
+
+
+BY_PYGHMI = """
+import json, sys
+from pyghmi.ipmi.command import Command
+address, port, user, password = sys.argv[1:]
+bmc = Command(address, user, password, port=int(port))
+told = {"power": [bmc.get_power()["powerstate"]]}
+list(bmc.get_event_log(clear=True))
+bmc.set_bootdev("network")
+told["boot"] = bmc.get_bootdev()
+bmc.set_bootdev("default")
+for state in ("on", "off"):
+    told["power"].append(bmc.set_power(state, wait=120)["powerstate"])
+told["events"] = [event["event"] for event in bmc.get_event_log()][:4]  # the last becomes one when it has ended
+told["serial"] = dict(bmc.get_inventory())["System"]["Serial Number"]
+told["sensors"] = list(bmc.get_sensor_data())
+told["users"] = [user["name"] for user in bmc.get_users().values()]
+print(json.dumps(told))
+"""
 
 
 def test_there_are_no_sensors(lab: IpmiLab) -> None:
