@@ -306,6 +306,27 @@ IN_THE_BMC = (
         "bmc/tests/unit/test_logins.py",
     ),
     Fault(
+        "a-fault-on-purpose-comes-a-request-early",
+        f"{BMC}/faults/decisions.py",
+        "due = self._asked > self._rule.after",
+        "due = self._asked >= self._rule.after",
+        "bmc/tests/unit/test_faults.py",
+    ),
+    Fault(
+        "requests-about-one-node-decide-about-another",
+        f"{BMC}/faults/decisions.py",
+        "if (number, node) not in self._streams:",
+        "node = ''\n        if (number, node) not in self._streams:",
+        "bmc/tests/unit/test_faults.py",
+    ),
+    Fault(
+        "the-operator-meets-faults",
+        f"{BMC}/faults/requests.py",
+        "if account is not None and account.systems is None:",
+        "if account is not None and account.systems == ():",
+        "bmc/tests/integration/test_faults.py",
+    ),
+    Fault(
         "a-disk-added-meanwhile-boots-first",
         f"{BMC}/machine/boot.py",
         "int(places.get(_key(device), 10**6))",

@@ -29,6 +29,7 @@ __all__ = ["RESET", "FaultyRequests"]
 LOG = logging.getLogger(__name__)
 RESET = "nometal_bmc.reset"
 """In the environ, what resets the request's connection."""
+ACCOUNT = "nometal_bmc.account"
 OK = 200
 OF_A_SYSTEM = ("Systems", "Managers")
 OTHER_POWER = {"On": "Off", "Off": "On"}
@@ -104,6 +105,7 @@ class FaultyRequests:
         for name in ("CONTENT_LENGTH", "CONTENT_TYPE"):
             look.pop(name, None)
         seen = await serve(look, b"")
+        request.environ[ACCOUNT] = look.get(ACCOUNT, "-")  # for the access log
         if seen.status != OK:
             return seen
         if fault == Fault.MEDIA_FAILED:

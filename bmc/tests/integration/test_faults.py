@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -297,3 +298,6 @@ def test_the_log_names_every_fault(service: Service, one: Client) -> None:
     log = service.log.read_text()
     assert "Faults on purpose, seed 99: status 451" in log
     assert f"Fault on purpose for {ONE.name}: status 451 at GET {ROOT}{SYSTEM}" in log
+    set_faults(service, {"fault": "power-ignored"})
+    one.post(RESET, {"ResetType": "On"})
+    assert re.search(rf"access: POST {ROOT}{RESET} 204 \d+ ms {ONE.name} from", service.log.read_text())
