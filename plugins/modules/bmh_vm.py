@@ -17,7 +17,7 @@ description:
     NVRAM and the password of a console. So does what others have added to a VM.
   - A VM's metadata in libvirt name its owner. One without, or with another owner, is never touched and cannot be
     adopted.
-  - A VM that somebody has undefined is made again around its disks, as long as their files show for which VM they were
+  - A VM that was undefined is made again around its disks, as long as their files show for which VM they were
     made. That is an extended attribute, or a file beside the disk where the file system has none.
   - Disks are thin. They grow, those of running VMs while they run, and never shrink. One that is no longer declared is
     taken out of its VM and kept in the pool. Disks are destroyed with O(state=absent), O(exclusive) and O(recreate)
@@ -176,7 +176,7 @@ options:
         description: What the host is for. It has no meaning here, and may be given as well.
         type: str
       installer:
-        description: Whether the installer is told of the host. It has no meaning here, and may be given as well.
+        description: Whether the installer gets the host. It has no meaning here, and may be given as well.
         type: bool
       hypervisor:
         description: The machine that carries the VM. It has no meaning here, and may be given as well.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: brought_packages
-short_description: Which packages came with the labs and are needed by nobody else
+short_description: Which packages came with the labs and are not needed by others
 version_added: 0.1.0
 description:
   - Goes by the notes that role nometal.ipi.host_prep takes before it installs packages. What was installed then, and

@@ -17,7 +17,7 @@ description:
   - Where the cluster is installed, nothing changes, whatever has changed in O(config), and also with O(restart=true).
     M(nometal.ipi.cluster_removal) removes it.
   - Nothing is begun where nodes run or have something on their disks and no installation is noted that has done it.
-  - Before anything is removed or begun, the installer makes its manifests. What it says of O(config) is told, and
+  - Before anything is removed or begun, the installer makes its manifests. What it says of O(config) is reported, and
     then nothing has changed.
   - All that the installer keeps lies in C(/var/lib/nometal/install/<lab>), which only root reads.
 author:
@@ -104,7 +104,7 @@ options:
     elements: dict
     default: []
   bridges:
-    description: The bridges into which the lab's bootstrap VM is plugged, by which it is told from other labs'.
+    description: The bridges into which the lab's bootstrap VM is plugged, which tell it from those of other labs.
     type: list
     elements: str
     default: []

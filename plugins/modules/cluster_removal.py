@@ -90,7 +90,7 @@ steps:
 vms:
   description:
     - Names of the bootstrap VMs that were removed, or in check mode would be.
-    - They are nobody's by their definitions, so this tells them from VMs of others. None with O(state=tidied).
+    - Their definitions name no owner, so this distinguishes them from VMs of others. None with O(state=tidied).
   returned: success
   type: list
   elements: str

@@ -13,8 +13,8 @@ description:
     file that M(nometal.ipi.follow) shows, each change of its stage, of each host and of the cluster's operators.
   - When nothing has changed for longer than it should, it looks at the bootstrap VM, the nodes and their BMCs, at what
     Ironic and metal3 say, at the API's addresses and name, and at the host, and tells what is wrong and what to do.
-  - Once bootstrapping is over, control plane nodes that are switched off, as after a reboot of the host, are told at
-    once, with the commands that switch them on.
+  - Once bootstrapping is over, control plane nodes that are switched off, as after a reboot of the host, are reported
+    at once, with the commands that switch them on.
   - A node that hangs when it has been switched on is reset, once in a run of the installer. A node hangs when it has
     said nothing for ten minutes, neither on its console nor in the network. So is one whose boot stops halfway while
     it is to be inspected.
@@ -22,7 +22,7 @@ description:
     that has it give the address back. With O(heal=true), that is run.
   - It only watches. When it is ended, the installation goes on, and can be watched again. Who begins to watch a lab
     takes over from who watched it before.
-  - Whatever is secret in the log is left out. The password of the cluster is told as the path of its file.
+  - Whatever is secret in the log is left out. Of the password of the cluster, the path of its file is reported.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -30,7 +30,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: It looks once and returns how far the installation is; nothing is told or reset.
+    description: It looks once and returns how far the installation is, without events and resets.
 options:
   lab:
     description: Name of the lab.
@@ -294,7 +294,7 @@ def follow(installation: Installation, watch: Watch) -> dict[str, Any]:
         with alone(installation.paths.events.with_name("watch.lock")):
             result = watch.follow()
     except TakenOver:
-        raise OperatorError("Somebody else has begun to watch this installation, and watches it from now on.") from None
+        raise OperatorError("Another run has begun to watch this installation, and watches it from now on.") from None
     return {"changed": bool(watch.cycled or watch.healed), **result}
 
 

@@ -13,7 +13,7 @@ description:
     with what was measured and what to do.
   - Only reads. It needs nothing but Python, works on a host on which nothing is installed yet, and answers within ten
     seconds, usually in one.
-  - What the lab itself has on the host already (its networks, VMs, pool, BMC service) is no conflict.
+  - What the lab itself has on the host already (its networks, VMs, pool, BMC service) does not conflict.
   - It does not fail because of a blocker; whoever calls it decides.
 author:
   - nometal.ipi contributors (@nometal)
@@ -64,7 +64,7 @@ options:
         type: str
         default: ""
       uuid:
-        description: Its UUID. A pool of the same name with another one is somebody else's.
+        description: Its UUID. A pool of the same name with another one is another owner's.
         type: str
         default: ""
       path:
@@ -76,7 +76,7 @@ options:
       - The lab's libvirt networks, as the model lists them. Read are C(name), C(uuid), C(bridge) and of each of
         C(addresses) its C(cidr) and C(gateway); other keys are ignored.
       - The gateway is the host's own address in the network, on which libvirt serves DNS.
-      - A libvirt network of the same name with another UUID is somebody else's.
+      - A libvirt network of the same name with another UUID is another owner's.
     type: list
     elements: dict
     default: []

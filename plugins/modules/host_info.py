@@ -115,7 +115,7 @@ users:
   type: dict
   sample:
     nometal-bmc: {comment: BMCs of nometal.ipi, groups: [nometal-bmc, libvirt]}
-    somebody: null
+    operator: null
 """
 
 from dataclasses import asdict

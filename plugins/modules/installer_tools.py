@@ -16,7 +16,7 @@ description:
   - A download that is interrupted goes on where it ended, also in the next run. There is never half a tool in its
     place.
   - Tools are kept by release, and all labs of a host share them. When a new release comes, older ones of its minor
-    version go that nobody has wanted for a day and no installation on this host uses; two are kept at least.
+    version go that were not wanted for a day and no installation on this host uses; two are kept at least.
   - Nothing is asked of any network for a release that is kept. A channel is looked up each time. If its source cannot
     be reached, the release that it was last is taken, and RV(note) says so.
   - Proxies are taken from O(environment) or the environment of the task, C(https_proxy), C(http_proxy) and C(no_proxy).

@@ -56,7 +56,7 @@ attributes:
     description: In check mode the lock is not taken, and that another run has it is a warning.
   diff_mode:
     support: none
-    description: To take a lock is no change of the host.
+    description: Taking a lock does not count as a change of the host.
   idempotent:
     support: full
     description: The same task again changes nothing.
@@ -163,7 +163,7 @@ def take(lock: LabLock, params: dict[str, Any], *, check_mode: bool) -> dict[str
 
 
 def clock() -> float:
-    """Nobody sets it, and it goes on while the host sleeps."""
+    """It is never set, and goes on while the host sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

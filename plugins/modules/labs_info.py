@@ -14,7 +14,7 @@ description:
   - Of one lab it reports, before the lab is removed, where its things are, and what its removal would take away from
     VMs of others.
   - What belongs to which lab is known by marks, by names and by UUIDs that follow from the lab's name.
-  - A directory in which only others have files is no lab's.
+  - A directory in which only others have files does not count as a lab's.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:

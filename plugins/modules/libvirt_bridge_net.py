@@ -10,7 +10,7 @@ short_description: A libvirt network with its bridge, DHCP and DNS
 version_added: 0.1.0
 description:
   - Makes a libvirt network as declared, started and started again at boot; changes it; or removes it.
-  - DHCP reservations, ranges and DNS records change while the network runs, and disturb nobody. All else needs the
+  - DHCP reservations, ranges and DNS records change while the network runs, and interrupt nothing. All else needs the
     network to be restarted, which is refused unless O(restart=allowed).
   - What a running network has lost is put back while it runs, such as a bridge that is down, an address of the host on
     it, a dnsmasq that has died, or packet forwarding that was switched off. A network that has lost its bridge is
@@ -51,7 +51,7 @@ options:
   leaving:
     description:
       - Links that are removed before the network is made, by other means, such as a veth pair and the bridge that
-        M(nometal.ipi.veth_pair) has made for it. In check mode they are in nobody's way, so that all that this module
+        M(nometal.ipi.veth_pair) has made for it. In check mode they count as removed, so that all that this module
         would refuse is known before they go.
     type: list
     elements: str
@@ -164,7 +164,7 @@ options:
         default: false
       pools:
         description:
-          - Addresses for machines whose MAC addresses begin alike, such as VMs that nobody knows beforehand. No other
+          - Addresses for machines whose MAC addresses begin alike, such as VMs that are not known beforehand. No other
             machine gets them.
           - A machine with a reservation keeps it. When a pool is used up, an address of O(dhcp.ranges) is given out.
           - The longest prefix wins. Pools of the same prefix share their addresses and their routes.

@@ -33,7 +33,7 @@ options:
   listen:
     description:
       - Where the service listens by Redfish, on addresses that the host has in the lab.
-      - Read are C(address) and C(port), from 1024. The first is the one that clients are told.
+      - Read are C(address) and C(port), from 1024. The first is the one that clients get.
     type: list
     elements: dict
     default: []

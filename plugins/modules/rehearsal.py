@@ -25,7 +25,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Nothing is played in check mode; what O(state=absent) would clear away is told.
+    description: Nothing is played in check mode; what O(state=absent) would remove is reported.
 options:
   lab:
     description: Name of the lab.

@@ -100,7 +100,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 means:
-  description: By what the host is told where to ask, V(systemd-resolved), V(NetworkManager) or V(resolv.conf).
+  description: What makes the host ask there, V(systemd-resolved), V(NetworkManager) or V(resolv.conf).
   returned: when O(state=present)
   type: str
   sample: systemd-resolved

@@ -11,7 +11,7 @@ version_added: 0.1.0
 description:
   - Makes a libvirt storage pool of type C(dir), with its directory, started and started again at boot;
     or removes it with the disks that M(nometal.ipi.bmh_vm) made in it for VMs of O(owner).
-  - The pool's UUID is the owner's mark. A pool of the same name with another UUID is somebody else's and is
+  - The pool's UUID is the owner's mark. A pool of the same name with another UUID is another owner's and is
     never touched, nor is a directory that held anything before it became the pool's.
   - Directories of the system, such as C(/home) or C(/srv) itself, and those of this collection are refused.
   - A disk is known by its file's extended attribute C(trusted.nometal.ipi.vm), or, where the file system has none, by

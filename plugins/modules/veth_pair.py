@@ -16,10 +16,10 @@ description:
     If libvirt would not call the hook, the module warns.
   - An end that exists is this pair's if its peer is the other end, or if the pair's entry of the hook names it.
     What is not this pair's is neither changed nor removed.
-  - NetworkManager and systemd-networkd, where the host has them, are told to leave these links alone.
+  - NetworkManager and systemd-networkd, where the host has them, are configured to leave these links alone.
   - A bridge that the module makes has no forwarding delay and no address, the host answers on it
     neither IPv6 nor ARP for its other addresses, and it bears the alias C(nometal.ipi).
-    A bridge without it is somebody else's. It is used, but never changed or removed.
+    A bridge without it is another owner's. It is used, but never changed or removed.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -53,7 +53,7 @@ options:
         description:
           - Whether the bridge is made if it is missing. If not, it must be there.
           - Do not say so for the bridge of a libvirt network. libvirt makes it, and does not start the network
-            if somebody else has done so.
+            if another program has done so.
         type: bool
         default: false
   b:
@@ -75,7 +75,7 @@ options:
         description:
           - Whether the bridge is made if it is missing. If not, it must be there.
           - Set this to V(false) for the bridge of a libvirt network. libvirt makes it, and does not start the network
-            if somebody else has done so.
+            if another program has done so.
         type: bool
         default: true
   shared:
@@ -90,7 +90,7 @@ options:
   awaited:
     description:
       - Bridges that are there by the time that the pair is made, since others make them before, such as those of the
-        lab's libvirt networks. In check mode, nobody is warned that they are missing.
+        lab's libvirt networks. In check mode, there is no warning that they are missing.
     type: list
     elements: str
     default: []

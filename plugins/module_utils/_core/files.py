@@ -68,7 +68,7 @@ def whole(path: Path, access: Wanted) -> Iterator[IO[bytes]]:
 
 
 def write_tree(directory: Path, contents: Mapping[str, str | bytes]) -> None:
-    """For all to read. For what nobody reads before it is whole: a run that is killed leaves a part of it."""
+    """For all to read. For what is not read before it is whole: a run that is killed leaves a part of it."""
     for name, content in contents.items():
         path = directory / name
         make_directory(path.parent)
@@ -100,7 +100,7 @@ def make_directory(path: Path, mode: int = FOR_ALL_TO_ENTER) -> None:
 
 
 def own_directory(path: Path, access: Wanted = FOR_ALL_TO_ENTER) -> None:
-    """One that nobody else has anything in: it gets owner and mode also when it is there."""
+    """One in which others have nothing: it gets owner and mode also when it is there."""
     make_directory(path, access if isinstance(access, int) else 0o700)
     if not has_access(path, access):
         give(path, access)

@@ -22,7 +22,7 @@ class Finding:
     message: str
     advice: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What the message is made of, in JSON types: nobody reads it out of the message again."""
+    """What the message is made of, in JSON types, so that messages are never parsed."""
     severity: str = BLOCKER
 
     @property

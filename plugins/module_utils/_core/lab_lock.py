@@ -64,7 +64,7 @@ class Record:
     taken: float
     """By the clock on the wall, to be shown."""
     renewed: float
-    """By a clock that nobody sets."""
+    """By a clock that is never set."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class OwnDirectory:
     module: str
     usual: str
     known: tuple[str, ...]
-    """What we have in it, by name or pattern of the shell. What else is in it, somebody has put there, and it stays."""
+    """What we have in it, by name or pattern of the shell. What else is in it was put there by others, and stays."""
     _lock: ExitStack = field(default_factory=ExitStack)
     _has_lock: bool = False
 

@@ -66,7 +66,7 @@ def remove_entries(directory: Path, known: Iterable[str], last: str = "") -> lis
 
 
 def discard(path: Path) -> None:
-    """What is not needed any more; it is no reason to fail when it stays."""
+    """What is not needed any more; failing to remove it is not an error."""
     with suppress(OperatorError):
         remove_tree(path)
 

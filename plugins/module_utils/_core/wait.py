@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for something that nobody announces: one looks again and again, until the time for it is over."""
+"""Waiting for something that is not announced: by looking again and again, until the time for it is over."""
 
 from __future__ import annotations
 

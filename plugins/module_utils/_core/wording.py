@@ -23,7 +23,7 @@ def line_of(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Without what would steer a terminal or is no character of HTML."""
+    """Without what would steer a terminal or is not a character of HTML."""
     without = ESCAPES.sub("", text)
     return "".join(letter if letter.isprintable() or letter in "\n\t" else _shown(letter) for letter in without)
 

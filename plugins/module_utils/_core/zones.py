@@ -19,7 +19,7 @@ def domain(text: str) -> str:
     name = text.lower().rstrip(".")
     labels = name.split(".")
     if len(labels) == 1 or len(name) > LONGEST_DOMAIN or not all(LABEL.fullmatch(label) for label in labels):
-        raise OperatorError(f"domains: {text!r} is no domain name of two labels or more.")
+        raise OperatorError(f"domains: must be a domain name of two labels or more (got {text!r}).")
     return name
 
 
@@ -27,12 +27,12 @@ def server(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
-        raise OperatorError(f"servers: {text!r} is no IP address.") from error
+        raise OperatorError(f"servers: must be an IP address (got {text!r}).") from error
     meant = getattr(address, "ipv4_mapped", None) or address
     # On loopback the host would ask itself, maybe for ever.
     if meant.is_loopback or meant.is_multicast or meant.is_unspecified or meant.is_link_local:
         raise OperatorError(
-            f"servers: {text} is no address of a lab's name server, since it is loopback, multicast, link-local or "
+            f"servers: {text} cannot be a lab's name server, since it is loopback, multicast, link-local or "
             "unspecified: give the one in the lab's network, such as that of its bridge."
         )
     return str(address)
@@ -43,7 +43,7 @@ def reverse_zones(text: str) -> tuple[str, ...]:
     try:
         subnet = ipaddress.ip_network(text)
     except ValueError as error:
-        raise OperatorError(f"subnets: {text!r} is no subnet: {error}.") from error
+        raise OperatorError(f"subnets: must be a subnet (got {text!r}): {error}.") from error
     bits, smallest = BITS_OF_LABEL[subnet.version], SMALLEST_ZONE[subnet.version]
     if subnet.prefixlen < bits:
         raise OperatorError(f"subnets: {text} is too large to be a lab's.")

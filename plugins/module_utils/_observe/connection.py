@@ -48,7 +48,7 @@ def connect(uri: str) -> Iterator[Any]:
 
 @contextmanager
 def connect_if_there(uri: str, missing: Callable[[NotThereYetError], None] | None = None) -> Iterator[Any]:
-    """None where libvirt does not answer. `missing` is told why, and may refuse that."""
+    """None where libvirt does not answer. `missing` gets the reason, and may refuse that."""
     with ExitStack() as stack:
         try:
             connection = stack.enter_context(connect(uri))

@@ -56,7 +56,7 @@ def mark_of(root: Any) -> Mark:
 
 
 def owner_of(root: Any) -> str | None:
-    """The lab, by any of our marks: the VM of a rehearsal has another one, for it is no node, and so has a network."""
+    """The lab, by any of our marks: the VM of a rehearsal has another one than a node, and so has a network."""
     marks = (mark.get("owner") for mark in root.iterfind(f"metadata/{OURS}*"))
     return next((owner for owner in marks if owner), None)
 

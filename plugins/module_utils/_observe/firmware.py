@@ -29,7 +29,7 @@ CHOICES: Mapping[str, tuple[Mapping[str, bool], ...]] = {
 
 @dataclass(frozen=True)
 class Firmware:
-    """What libvirt is told, so that it chooses among the host's own firmware files."""
+    """What libvirt gets, so that it chooses among the host's own firmware files."""
 
     efi: bool = False
     features: tuple[tuple[str, bool], ...] = ()

@@ -145,7 +145,7 @@ def _in_json(text: str, image: str) -> Iterator[Image]:
     try:
         told = json.loads(text)
     except ValueError as error:
-        raise UnreadableError(f"it is based on json:{text}, which is no JSON") from error
+        raise UnreadableError(f"it is based on json:{text}, which is invalid JSON") from error
     found = list(_values(told))
     names = [value for key, value in found if key == "filename"]
     drivers = {value for key, value in found if key == "driver"}

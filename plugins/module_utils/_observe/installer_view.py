@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the OpenShift installer sees of this host's bridges: it asks libvirt two questions, and nobody else."""
+"""What the OpenShift installer sees of this host's bridges: it asks libvirt two questions, and nothing else."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ KIND_WORDS = {"domain": "VM"}
 
 @dataclass(frozen=True)
 class Record:
-    """What role host_prep has recorded of a lab. It says where to look and what to report; it is no proof."""
+    """What role host_prep has recorded of a lab. It says where to look and what to report, and proves nothing."""
 
     path: Path
     recorded: str = ""

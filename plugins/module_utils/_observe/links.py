@@ -43,7 +43,7 @@ class Link:
 
     name: str
     kind: str | None = None
-    """None: it is no virtual one. `tun` is also what VMs are plugged in by."""
+    """None: it is not a virtual one. `tun` is also what VMs are plugged in by."""
     mtu: int = USUAL_MTU
     up: bool = True
     carrier: bool = True
@@ -65,7 +65,7 @@ class Address:
     link: str
     interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface
     tentative: bool = False
-    """IPv6 looks for duplicates of it, and nobody can use it yet."""
+    """IPv6 looks for duplicates of it, and it cannot be used yet."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ HOOK_TEXT = """\
 # Made by nometal.ipi and removed with its network.
 # libvirt makes a network's bridge anew when it starts the network, and leaves running guests unplugged: this plugs
 # those back in that were on it, unless they are plugged in elsewhere by now. It also ends IPv6's search for duplicates
-# of the host's addresses: as long as that lasts, without a port on the bridge for ever, nobody can use them.
+# of the host's addresses: as long as that lasts, without a port on the bridge for ever, they cannot be used.
 import sys
 
 NETWORK, BRIDGE, SHARES_LAN = {network!r}, {bridge!r}, {shares_lan!r}
@@ -92,7 +92,7 @@ class PortsNote:
 
 
 def reconnect(ports: tuple[str, ...], bridge: str) -> None:
-    """Those that still exist, and that nobody has plugged in elsewhere meanwhile."""
+    """Those that still exist, and are not plugged in elsewhere meanwhile."""
     links = read_links()
     for port in ports:
         if port in links and not links[port].master:

@@ -44,7 +44,7 @@ class NodeVm:
 
     @property
     def lost(self) -> list[str]:
-        """Disks whose files somebody has removed."""
+        """Disks whose files have been removed."""
         return [path for path, content in self.disks.items() if content == LOST]
 
     @property

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages that came with the labs somebody else has come to need."""
+"""Which packages that came with the labs others have come to need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Package:
 
 @dataclass(frozen=True)
 class History:
-    """Brought: installed by the labs. Before: installed when the first lab came. Wanted: asked for by somebody else."""
+    """Brought: installed by the labs. Before: installed when the first lab came. Wanted: asked for by others."""
 
     brought: Collection[str]
     before: Collection[str] = ()

@@ -58,7 +58,7 @@ class Pool:
     mounted: frozenset[str] = frozenset()
     """Volumes with something mounted over them, as with `mount --bind`."""
     lost: bool = False
-    """Whether somebody has removed its directory."""
+    """Whether its directory has been removed."""
 
     @property
     def usable(self) -> bool:

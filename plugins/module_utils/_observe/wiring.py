@@ -44,12 +44,12 @@ class Wiring:
         return self.a, self.b
 
     def bridges_made(self, links: Mapping[str, Link]) -> list[str]:
-        """Those that are ours to make, or are made by us. One that somebody else has made stays theirs."""
+        """Those that are ours to make, or are made by us. One that others have made stays theirs."""
         wanted = [plug.bridge for plug in self.plugs if plug.bridge and plug.make_bridge]
         return [name for name in wanted if name not in links or is_ours(links[name], links)]
 
     def bridges_missing(self, links: Mapping[str, Link]) -> list[Plug]:
-        """By the plugs at them. They are somebody else's to make."""
+        """By the plugs at them. They are for others to make."""
         return [plug for plug in self.plugs if plug.bridge and plug.bridge not in links and not plug.make_bridge]
 
 

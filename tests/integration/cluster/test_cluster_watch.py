@@ -168,7 +168,7 @@ def test_a_node_that_hangs_is_reset_once_and_only_that(libvirtd: PrivateLibvirtd
             result = result_of(second)
             assert len(seen) == before
     assert {line.split("'")[3] for line in seen if "reboot" in line} == {"demo-control-plane-0"}
-    assert "Somebody else has begun to watch" in handed_over["msg"]
+    assert "Another run has begun to watch" in handed_over["msg"]
     assert json.loads(inside(libvirtd, "power-cycled.json").read_text()) == {
         str(installer.started): ["control-plane-0"]
     }

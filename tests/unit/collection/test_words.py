@@ -19,19 +19,16 @@ if TYPE_CHECKING:
 TREE = Path(__file__).parents[3]
 UTILS = "plugins/module_utils"
 PLACES = (
-    *(f"{UTILS}/_core/{name}.py" for name in ("types", "key_types", "schema", "scalars", "addresses", "normalize")),
-    *(f"{UTILS}/_core/{name}.py" for name in ("problems", "secrecy", "ip")),
-    *(f"{UTILS}/{name}" for name in ("_lab", "_resources", "_bmc", "_checks", "_cluster", "_rehearsal")),
+    *(f"{UTILS}/{name}" for name in ("_core", "_lab", "_observe", "_resources", "_bmc")),
+    *(f"{UTILS}/{name}" for name in ("_checks", "_cluster", "_rehearsal")),
+    *(f"plugins/{name}" for name in ("filter", "action", "modules", "plugin_utils")),
+    *("roles", "inventory", "playbooks/teardown.yml", "scripts/lab_reference.py", "docs/lab_spec.schema.json"),
     *(
-        "plugins/filter",
-        "plugins/action",
-        "plugins/plugin_utils/rehearsal_report",
-        "scripts/lab_reference.py",
-        "inventory",
+        f"docs/{name}.md"
+        for name in ("lab_spec", "doctor", "installation", "network", "nodes", "rehearsal", "teardown")
     ),
-    *("docs/lab_spec.md", "docs/lab_spec.schema.json", "docs/doctor.md"),
-    *("tests/unit/lab/messages.txt", "tests/unit/doctor/messages.txt"),
-    *("tests/unit/rehearsal/messages.txt", "tests/unit/cluster/stalls.txt"),
+    *(f"tests/unit/{name}/messages.txt" for name in ("lab", "doctor", "rehearsal")),
+    "tests/unit/cluster/stalls.txt",
 )
 """Python: string literals, with docstrings. Other files: the whole text."""
 INSTEAD = {

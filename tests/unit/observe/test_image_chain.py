@@ -69,7 +69,7 @@ def test_names_are_understood_as_qemu_does(tmp_path: Path, image: dict[str, Any]
     [
         ({"backing": "vfat:/dir"}, "it is based on vfat:/dir, which is of no known protocol"),
         ({"backing": "json:{}"}, "it is based on json:{}, which names no file"),
-        ({"backing": "json:{"}, "it is based on json:{, which is no JSON"),
+        ({"backing": "json:{"}, "it is based on json:{, which is invalid JSON"),
     ],
 )
 def test_what_cannot_be_known_is_named(tmp_path: Path, image: dict[str, Any], reason: str) -> None:

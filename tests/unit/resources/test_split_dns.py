@@ -100,14 +100,14 @@ def test_reverse_zones(subnet: str, zones: tuple[str, ...]) -> None:
             r"link: must be at most 15 characters long, .* \(got 'a-name",
         ),
         ({"link": "a;reboot"}, r"link: must be an interface name: .* \(got 'a;reboot'\)"),
-        ({"domains": ["test"]}, "domains: 'test' is no domain name"),
-        ({"domains": ["."]}, "domains: '.' is no domain name"),
-        ({"domains": ["a_b/c.test"]}, "domains: 'a_b/c.test' is no domain name"),
-        ({"subnets": ["192.168.126.1/24"]}, "subnets: '192.168.126.1/24' is no subnet"),
+        ({"domains": ["test"]}, "domains: must be a domain name of two labels or more .got 'test'"),
+        ({"domains": ["."]}, "domains: must be a domain name of two labels or more .got '.'"),
+        ({"domains": ["a_b/c.test"]}, "domains: must be a domain name of two labels or more .got 'a_b/c.test'"),
+        ({"subnets": ["192.168.126.1/24"]}, "subnets: must be a subnet .got '192.168.126.1/24'"),
         ({"subnets": ["0.0.0.0/0"]}, "subnets: 0.0.0.0/0 is too large"),
-        ({"servers": ["gateway"]}, "servers: 'gateway' is no IP address"),
+        ({"servers": ["gateway"]}, "servers: must be an IP address .got 'gateway'"),
         *(
-            ({"servers": [no_server]}, f"servers: {no_server} is no address of a lab's name server.* its bridge")
+            ({"servers": [no_server]}, f"servers: {no_server} cannot be a lab's name server.* its bridge")
             for no_server in (
                 "127.78.77.53",
                 "::1",
