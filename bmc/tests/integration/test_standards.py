@@ -31,7 +31,6 @@ PROTOCOL = {
 USE_CASES = {
     "FAIL Addresses Check ": "the hypervisor's addresses, whose mask and gateway it does not know",
     "FAIL Add User Creating new user ": "accounts are the lab's; none can be added at a BMC",
-    "FAIL One-Time Boot Override Check Monitoring ": "nobody in these VMs listens to a graceful restart",
 }
 INTEROP: dict[str, str] = {}
 
@@ -48,6 +47,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BmcLab]:
         image_server.start(libvirtd, web) as server,
         running.network(),
     ):
+        running.broker.configure(systems, bmc_lab.MEDIA, restart_timeout=1)  # these VMs hear of no graceful restart
         vms = [running.vm(firmware=firmware) for firmware in FIRMWARE]
         assert running.reset(vms[0], "On").status_code == 204
         image = {"Image": server.url("/boot.iso")}
