@@ -32,6 +32,7 @@ from nometal_bmc.redfish import (
     system_views,
     update_views,
 )
+from nometal_bmc.redfish.power_events import PowerEvents
 from nometal_bmc.redfish.systems import Nothing, Systems
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def make_app(current: CurrentConfig) -> flask.Flask:
     log = app.extensions["nometal_bmc"].log
     log_views.add_views(app, log)
     update_views.add_views(app, store, app.systems, log)
+    if current.config.listen:  # IPMI BMCs have an event log of commands
+        PowerEvents(domains, log).start()
     return app
 
 

@@ -201,6 +201,11 @@ class Machines:
         root, present, paused = self._ask("shown", uuid)
         return parse(root), running(parse(present)), bool(paused)
 
+    def happenings(self, epoch: str | None, after: int) -> dict[str, Any]:
+        """What has happened to the power of VMs after that: `epoch` and `last` to ask with again, and `events`."""
+        found: dict[str, Any] = self._broker.ask("happenings", epoch=epoch, after=after)
+        return found
+
     def capacities(self, uuid: str) -> dict[str, int | None]:
         """The sizes of its disks in bytes, by their names; None if one cannot be told."""
         found: dict[str, int | None] = self._ask("capacities", uuid)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Begun", "Handlers"]
 
 PRESENT = 0
+HAPPENING_SECONDS = 10.0
+"""How long who asks for what happens waits for something to happen."""
 
 
 class Handlers:
@@ -35,6 +37,7 @@ class Handlers:
             "present": lambda uuid: domains.texts(uuid, PRESENT),
             "definition_and_present": lambda uuid: domains.texts(uuid, INACTIVE, PRESENT),
             "shown": domains.shown,
+            "happenings": lambda epoch, after: domains.happenings.after(epoch, after, HAPPENING_SECONDS),
             "capacities": domains.capacities,
             **{action.__name__: self._on_vm(action) for action in POWER},
             "check_boot": self._check_boot,

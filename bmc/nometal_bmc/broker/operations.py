@@ -33,6 +33,8 @@ URL = r"https?://[^\x00-\x20\x7f\ud800-\udfff]{1,70000}"
 ZONE = r"[+-][0-9]{2}:[0-5][0-9]"
 FARTHEST_SECONDS = 300 * 366 * 24 * 3600
 MOST_DIGESTS = 1000
+EPOCH = "[0-9a-f]{16}"
+FARTHEST_COUNT = 2**53
 
 
 class Unfit(ValueError):  # noqa: N818 - reads as a sentence where it is raised
@@ -57,6 +59,10 @@ def yes_or_no(value: object) -> bool:
 
 def seconds(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) < FARTHEST_SECONDS
+
+
+def count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < FARTHEST_COUNT
 
 
 def digests(value: object) -> bool:
@@ -99,6 +105,7 @@ OPERATIONS: dict[str, Operation] = {
     "definition_and_present": Operation(VM, seconds=READ_SECONDS),
     "shown": Operation(VM, seconds=READ_SECONDS),
     "capacities": Operation(VM, asks_qemu=True),
+    "happenings": Operation({"epoch": perhaps(text(EPOCH)), "after": count}, seconds=READ_SECONDS),
     # Power.
     "power_on": Operation(VM, asks_qemu=True, seconds=START_SECONDS),
     "power_off": Operation(VM, seconds=START_SECONDS),

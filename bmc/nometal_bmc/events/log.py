@@ -71,6 +71,11 @@ class Event:
         place = f" from {self.address}" if self.address else ""
         return f"{self.text}{by}{place}"
 
+    @property
+    def arguments(self) -> list[str]:
+        """Of its message: its kind, the account and the address, as far as they are known."""
+        return [text for text in (self.kind, self.account, self.address) if text]
+
 
 class EventLog:
     """Threads come in at once, and so does the process of before, which may have something left to do."""

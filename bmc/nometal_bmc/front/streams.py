@@ -249,7 +249,7 @@ def _framed(event: Event) -> bytes:
         "Severity": "Warning" if event.failed else "OK",
         "Message": event.message,
         "MessageId": MESSAGE_ID,
-        "MessageArgs": [event.kind, event.account, event.address],
+        "MessageArgs": event.arguments,
         "OriginOfCondition": {"@odata.id": origin},
     }
     whole = {"@odata.type": "#Event.v1_2_0.Event", "Id": number, "Name": "Event", "Events": [record]}

@@ -77,7 +77,7 @@ def show_entry(owner: str, event: Event) -> dict[str, Any]:
         "Severity": "Warning" if event.failed else "OK",
         "Created": event.time,
         "Message": event.message,
-        "MessageArgs": [event.kind, event.account, event.address],
+        "MessageArgs": event.arguments,
         "Links": {"OriginOfCondition": {"@odata.id": origin}},
     }
 

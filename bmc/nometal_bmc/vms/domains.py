@@ -20,6 +20,7 @@ from nometal_bmc.answers import Refused, not_found, unavailable
 from nometal_bmc.machine import notes
 from nometal_bmc.machine.definition import DRIVE, drive_of, parse, part, remove, running, text_of, values
 from nometal_bmc.vms.connection import Connection
+from nometal_bmc.vms.happenings import Happenings
 from nometal_bmc.vms.restarts import Restarts
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Domains:
         self.restarts = Restarts()
         self._ending: dict[object, tuple[str, float]] = {}
         self._remembered: dict[tuple[str, int], str] = {}
+        self.happenings = Happenings()
 
     @property
     def names(self) -> dict[str, str]:

@@ -19,6 +19,7 @@ import libvirt
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.vms import boot, power
+from nometal_bmc.vms.happenings import of_lifecycle
 
 if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
@@ -93,7 +94,12 @@ class Watch:
             with suppress(libvirt.libvirtError):
                 connection.domainEventDeregisterAny(number)
 
-    def _note_lifecycle(self, _connection: Any, domain: libvirt.virDomain, event: int, *_: Any) -> None:
+    def _note_lifecycle(
+        self, _connection: Any, domain: libvirt.virDomain, event: int, detail: int, _opaque: Any
+    ) -> None:
+        what = of_lifecycle(event, detail)
+        if what and domain.UUIDString() in self._domains.names:
+            self._domains.happenings.add(domain.UUIDString(), what)
         if event in (libvirt.VIR_DOMAIN_EVENT_STARTED, libvirt.VIR_DOMAIN_EVENT_STOPPED):
             self._domains.restarts.forget(domain.UUIDString())
         if event == libvirt.VIR_DOMAIN_EVENT_STARTED:
@@ -101,6 +107,8 @@ class Watch:
 
     def _note_reset(self, _connection: Any, domain: libvirt.virDomain, *_: Any) -> None:
         self._domains.restarts.forget(domain.UUIDString())
+        if domain.UUIDString() in self._domains.names:
+            self._domains.happenings.add(domain.UUIDString(), "reset")
         self._events.put((self._reset, domain.UUIDString()))
 
     def _handle(self, what: Callable[[str], None], uuid: str) -> None:
