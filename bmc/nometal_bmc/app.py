@@ -21,6 +21,7 @@ from nometal_bmc.front import guard, heads
 from nometal_bmc.media.drives import Media
 from nometal_bmc.redfish import (
     bios_views,
+    boot_option_views,
     list_views,
     log_views,
     manager_views,
@@ -103,6 +104,7 @@ def _set_views(app: Application, domains: Machines, media: Media, store: Store) 
     app.vmedia = media
     system_views.add_views(app, domains, media, store)
     bios_views.add_views(app, store, app.systems)
+    boot_option_views.add_views(app, domains)
     manager_views.add_views(app, domains)
     processor_views.add_views(app, domains)
     media_views.add_views(app, media)

@@ -26,6 +26,8 @@ KINDS = {
     "UefiHttp": "devices/disk[@device='cdrom']",  # the firmware gets the image as a disc, whatever network there is
 }
 TARGETS = ("None", *KINDS)
+OPTIONS = ("Pxe", "Cd", "Hdd")
+"""Each device is of one of these kinds."""
 ENABLED = ("Disabled", "Once", "Continuous")
 HTTP_URI = r"https?://[!-~]{1,2000}"
 
@@ -82,6 +84,33 @@ def put(root: etree._Element, override: Override) -> None:
         marks = {"target": override.target, "enabled": override.enabled, "boot": secrets.token_hex(4)}
         notes.write(root, **marks, order=_order(root))
         _put_first(root, override.target)
+
+
+@dataclass(frozen=True)
+class Option:
+    """A device that a machine can boot from; without a place it does not take part."""
+
+    target: str
+    device: str
+    place: int | None
+
+    @property
+    def reference(self) -> str:
+        return f"{self.target}-{self.device.replace(':', '')}"
+
+
+def options(root: etree._Element) -> list[Option]:
+    """In the order that there is when no override is in effect; those that do not take part come last."""
+    noted = notes.read(root).get("order")
+    places = None if noted is None else dict(entry.rsplit("=", 1) for entry in noted.split())
+    found = []
+    for target in OPTIONS:
+        for device in root.findall(KINDS[target]):
+            place = _number(device)
+            if places is not None and _key(device) in places:
+                place = None if places[_key(device)] == "-" else int(places[_key(device)])
+            found.append(Option(target, _key(device), place))
+    return sorted(found, key=lambda option: (option.place is None, option.place or 0))
 
 
 def orders(root: etree._Element, live: etree._Element) -> dict[str, int | None]:

@@ -25,7 +25,7 @@ BOOT: Kinds = {
 
 
 def boot_wish(found: dict[str, Any]) -> BootWish:
-    wishes = checked(found, BOOT, where="Boot/")
+    wishes = checked(found, BOOT, where="Boot/", read_only=("BootOrder", "BootOptions"))
     choices = {"Enabled": boot.ENABLED, "Target": boot.TARGETS, "Mode": firmware.MODES}
     chosen = {name: wishes.get(f"BootSourceOverride{name}") for name in choices}
     for name, value in chosen.items():

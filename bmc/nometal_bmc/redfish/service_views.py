@@ -53,6 +53,8 @@ SCHEMAS = {
     "EthernetInterfaceCollection": "",
     "EthernetInterface": "v1_4_0",
     "Bios": "v1_0_3",
+    "BootOptionCollection": "",
+    "BootOption": "v1_0_0",
     "Settings": "v1_2_0",
     "AttributeRegistry": "v1_2_0",
     "MessageRegistryFileCollection": "",

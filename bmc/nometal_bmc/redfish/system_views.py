@@ -12,7 +12,7 @@ import flask
 from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.events.log import BOOT, POWER, SETTINGS
 from nometal_bmc.machine import boot, firmware, power
-from nometal_bmc.redfish import bios_views
+from nometal_bmc.redfish import bios_views, boot_option_views
 from nometal_bmc.redfish.boot_wishes import boot_wish
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
 from nometal_bmc.redfish.wishes import PARAMETER, becomes_event, checked, note, noted, one_of
@@ -58,7 +58,7 @@ def show(domains: Machines, uuid: str) -> dict[str, Any]:
         "Manufacturer": "nometal.ipi",
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": "OK"},
         "PowerState": "Off" if live is None else "Paused" if paused else "On",
-        "Boot": _boot(root, mode),
+        "Boot": {**_boot(root, mode), **boot_option_views.of_boot(root, uuid)},
         **_summaries(present),
         **{name: {"@odata.id": f"{path}/{name}"} for name in parts},
         "Links": {

@@ -149,9 +149,8 @@ def version_after(version: str, image: str) -> str:
     told = VERSION.findall(PurePosixPath(unquote(urlsplit(image).path)).name)
     if told:
         return str(told[-1])
-    major, _, rest = version.partition(".")
-    minor, dot, patch = rest.partition(".")
-    return f"{major}.{int(minor or 0) + 1}{dot}{patch}"
+    major, minor, *rest = version.split(".")
+    return ".".join([major, str(int(minor) + 1), *rest])
 
 
 def update(store: Store, systems: Systems, log: EventLog, body: dict[str, Any]) -> Task:

@@ -192,3 +192,18 @@ def test_the_whole_sequence_of_an_installation(lab: BmcLab, vm: Vm) -> None:
 
 def without_notes(xml: str) -> str:
     return re.sub(r"\s*<bmc:state.*?(/>|</bmc:state>)", "", xml, flags=re.DOTALL)
+
+
+def test_the_boot_order_is_a_list_of_options_whatever_overrides_it(lab: BmcLab, vm: Vm) -> None:
+    before = lab.get(vm.path)["Boot"]
+    options = [lab.get(member["@odata.id"]) for member in lab.get(before["BootOptions"]["@odata.id"])["Members"]]
+    assert [option["Alias"] for option in options] == ["Hdd", "Pxe", "Cd"]
+    assert [option["BootOptionReference"] for option in options] == before["BootOrder"]
+    assert {option["BootOptionEnabled"] for option in options} == {True}
+    lab.get(options[1]["RelatedItem"][0]["@odata.id"])
+    override(lab, vm, "Cd", "Continuous")
+    assert lab.get(vm.path)["Boot"]["BootOrder"] == before["BootOrder"]
+    refused = lab.patch(vm.path, {"Boot": {"BootOrder": before["BootOrder"][::-1]}})
+    [told] = refused.json()["error"]["@Message.ExtendedInfo"]
+    assert (refused.status_code, told["MessageId"].split(".")[-1]) == (400, "PropertyNotWritable")
+    assert lab.request("GET", f"{vm.path}/BootOptions/Floppy").status_code == 404

@@ -97,3 +97,21 @@ def test_a_disk_that_was_added_meanwhile_stays_behind_the_others() -> None:
     part(root, "devices").append(etree.fromstring(DEVICES["disk"].format(name="new", boot="<boot order='3'/>")))
     boot.put(root, NONE)
     assert order(root) == ["disk0", "cdrom1", "new"]
+
+
+@given(machines(), st.lists(OVERRIDES, max_size=3))
+def test_the_options_have_the_order_that_there_is_without_an_override(
+    root: etree._Element, overrides: list[Override]
+) -> None:
+    before, names = order(root), boot.options(root)
+    assert [option.device for option in names if option.place is not None] == before
+    assert len(names) == len(root.findall("devices/*"))
+    for override in overrides:
+        boot.put(root, override)
+        assert boot.options(root) == names
+
+
+def test_an_option_has_a_name_that_fits_into_a_path() -> None:
+    root = definition(("disk", 2), ("cdrom", None), ("nic", 1))
+    part(root, "devices/interface/mac").set("address", "52:54:00:00:00:01")
+    assert [option.reference for option in boot.options(root)] == ["Pxe-525400000001", "Hdd-disk0", "Cd-cdrom1"]
