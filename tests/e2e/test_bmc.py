@@ -58,6 +58,16 @@ except urllib.error.HTTPError as error:
 except OSError as error:
     print(error)
 """
+CHANGE_PASSWORD = f"""
+import base64, json, ssl, sys, urllib.request
+url, account, password = sys.argv[1:]
+login = json.load(open("{HOME}/credentials.json"))[account]
+secret = base64.b64encode(f"{{login['username']}}:{{login['password']}}".encode()).decode()
+body = json.dumps({{"Password": password}}).encode()
+request = urllib.request.Request(url, body, {{"Authorization": f"Basic {{secret}}"}}, method="PATCH")
+context = ssl.create_default_context(cafile="{HOME}/tls/ca.pem")
+print(urllib.request.urlopen(request, context=context, timeout=60).status)
+"""
 FORMER = f"""
 systemctl disable --quiet --now {UNIT} {BROKER}
 rm /etc/systemd/system/{BROKER}
@@ -208,6 +218,21 @@ def test_nothing_is_changed_or_restarted_by_another_run(lab: Lab) -> None:
     before = main_pid(lab.host)
     assert changed(play_bmc(lab)) == 0
     assert main_pid(lab.host) == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_password_changed_through_a_bmc_goes_into_the_credentials(lab: Lab) -> None:
+    node = lab.model["nodes"][1]
+    name, chosen = node["vm_name"], "chosen by its cluster"
+    url = f"{lab.model['bmc']['url']}/redfish/v1/AccountService/Accounts/{name}"
+    assert lab.host.run(["python3", "-c", CHANGE_PASSWORD, url, name, chosen]).stdout.strip() == "204"
+    shown = play_bmc(lab)
+    assert f"write credentials (changed by their BMCs: {name})" in shown
+    assert chosen not in shown
+    assert passwords(lab.host)[name] == chosen
+    assert ask(lab.host, url_of(lab, node), name) == "200"
+    assert f"Password of {name} changed" in lab.host.read(f"{HOME}/state/events/service.jsonl")
+    assert changed(play_bmc(lab)) == 0
 
 
 @pytest.mark.usefixtures("installed")
