@@ -97,6 +97,8 @@ def test_every_kind_of_lab_is_rehearsed(
     assert rehearsal_lab.checks(result) == {}, result["table"]
     for node in nodes:
         assert (node, "address from its disk") in rehearsal_lab.checks(result, "ok")
+    events = host.run("cat /var/lib/nometal/bmc/*/state/events/*-*.jsonl").stdout
+    assert {"Reset On", "Reset ForceOff"} <= {json.loads(event)["text"] for event in events.splitlines()}
     assert rehearsal_lab.left_behind(host, inventory) == []
     wait_until_as_before(host, before)
 
