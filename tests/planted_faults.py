@@ -292,6 +292,20 @@ IN_THE_BMC = (
         "bmc/tests/unit/test_logins.py",
     ),
     Fault(
+        "strangers-take-every-connection",
+        f"{BMC}/front/crowd.py",
+        "if self._count > MOST_CONNECTIONS:",
+        "if self._count > 2 * MOST_CONNECTIONS:",
+        "bmc/tests/unit/test_crowd.py",
+    ),
+    Fault(
+        "images-come-from-loopback",
+        f"{BMC}/media/reach.py",
+        "not (self.is_own or _is_special(address))",
+        "not self.is_own",
+        "bmc/tests/unit/test_reach.py",
+    ),
+    Fault(
         "a-session-outlives-its-password",
         f"{BMC}/front/sessions.py",
         "unchanged = account is not None and account.password == session.account.password",
