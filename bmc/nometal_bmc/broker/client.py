@@ -56,19 +56,18 @@ class Broker:
     @contextmanager
     def connection(self) -> Iterator[socket.socket]:
         """One that is alive. After a failure nobody gets it again."""
-        connection = self._kept() or self._opened()
+        connection, is_well = self._kept() or self._opened(), False
         try:
             yield connection
+            is_well = True
         except Refused as refused:
-            if isinstance(refused, NoAnswer):
-                connection.close()
-            else:
+            is_well = not isinstance(refused, NoAnswer)
+            raise
+        finally:
+            if is_well:
                 self._keep(connection)
-            raise
-        except BaseException:
-            connection.close()
-            raise
-        self._keep(connection)
+            else:
+                connection.close()
 
     def _keep(self, connection: socket.socket) -> None:
         if len(self._idle) < MOST_IDLE:
