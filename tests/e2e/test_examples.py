@@ -49,7 +49,7 @@ ORDER = (
     *("cluster_install", "cluster_watch", "cluster_info", "install_bundle", "cluster_removal", "follow"),
 )
 ROLES = ("host_prep", "lab_network", "node_vms", "bmc_emulation", "rehearsal", "ipi_install")
-PAGES = ("docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES))
+PAGES = ("docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES), "docs/bmc.md")
 REMOVES = {"absent", "restored", "released", "tidied"}
 ALWAYS_REMOVES = {"cluster_removal", "directory_removal", "libvirt_leftovers"}
 # Only in check mode: they need a way to packages, a minute or more, or an hour.
