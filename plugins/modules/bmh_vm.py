@@ -260,7 +260,7 @@ EXAMPLES = r"""
         name: worker-0
         uuid: 7e2f9a14-3c5b-4d80-a6e1-58c0d94b7f23
         vcpus: 4
-        memory_mib: 16384
+        memory_mib: 8192
         firmware: uefi-secure
         disks:
           - {size_bytes: 128849018880, serial: single-worker-0}

@@ -66,7 +66,7 @@ OF_THE_SPECIFICATION = [
     Row("bmc", f"virsh pool-define-as nometal-{NAME}-media dir --target /srv/media", "/srv/media is not this lab's"),
     Row("install", "true", "There is no public SSH key in /nowhere/key.pub"),
     Row("install", "true", "names /nowhere/secret.json, and there is no such file on the controller"),
-    Row("install", "true", "manifests_dir names /nowhere, which is no directory"),
+    Row("install", "true", "manifests_dir names /nowhere, which must be a directory"),
 ]
 # What the controller has is as it should be, so the modules are asked.
 OF_THE_INSTALLATION = [

@@ -36,6 +36,7 @@ NAMES = (
 RANDOM = (
     *("/var/lib/nometal/bmc/*/credentials.json", "/var/lib/nometal/bmc/*/hashes.json"),
     *("/var/lib/nometal/bmc/*/config.json", "/var/lib/nometal/bmc/*/tls/*"),
+    "/var/lib/nometal/bmc/*/state/events/*",  # with the times of logins
     "/opt/nometal/bmc/release-*/release.json",  # the times of all files are in it
 )
 # Those of single links come and go with them.
