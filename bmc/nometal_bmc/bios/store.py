@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from nometal_bmc.bios.attributes import ATTRIBUTES, DEFAULTS
+from nometal_bmc.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,9 +80,7 @@ class Store:
     def _write(self, uuid: str, machine: Machine) -> None:
         file = self._file(uuid)
         file.parent.mkdir(mode=0o750, exist_ok=True)
-        new = file.with_name(f".{file.name}.new")
-        new.write_text(json.dumps(asdict(machine), indent=2), encoding="utf-8")
-        new.replace(file)
+        write_whole(file, json.dumps(asdict(machine), indent=2).encode())
 
     def _file(self, uuid: str) -> Path:
         return self._directory() / f"{uuid}.json"

@@ -154,17 +154,11 @@ class Machines:
         self._current = current
         self._broker = Broker(current)
         self._locks: dict[str, threading.Lock] = {}
-        self._names: tuple[Config | None, dict[str, str]] = (None, {})
 
     @property
     def names(self) -> dict[str, str]:
         """The configured VMs: name by UUID."""
-        config = self._current.config
-        of, names = self._names
-        if of is not config:
-            names = {system.uuid: system.name for system in config.systems}
-            self._names = (config, names)
-        return names
+        return self._current.config.names
 
     def lock(self, uuid: str) -> threading.Lock:
         """What everyone here holds who decides by what others have asked of this VM."""

@@ -31,10 +31,10 @@ UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 DIGEST = "[0-9a-f]{64}"
 URL = r"https?://[^\x00-\x20\x7f\ud800-\udfff]{1,70000}"
 ZONE = r"[+-][0-9]{2}:[0-5][0-9]"
-FARTHEST_SECONDS = 300 * 366 * 24 * 3600
+FARTHEST_SECONDS = 300 * 366 * 24 * 3600 - 1
 MOST_DIGESTS = 1000
 EPOCH = "[0-9a-f]{16}"
-FARTHEST_COUNT = 2**53
+FARTHEST_COUNT = 2**53 - 1
 
 
 class Unfit(ValueError):  # noqa: N818 - reads as a sentence where it is raised
@@ -57,12 +57,8 @@ def yes_or_no(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def seconds(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < FARTHEST_SECONDS
-
-
-def count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < FARTHEST_COUNT
+def number(least: int, most: int) -> Kind:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def digests(value: object) -> bool:
@@ -105,7 +101,7 @@ OPERATIONS: dict[str, Operation] = {
     "definition_and_present": Operation(VM, seconds=READ_SECONDS),
     "shown": Operation(VM, seconds=READ_SECONDS),
     "capacities": Operation(VM, asks_qemu=True),
-    "happenings": Operation({"epoch": perhaps(text(EPOCH)), "after": count}, seconds=READ_SECONDS),
+    "happenings": Operation({"epoch": perhaps(text(EPOCH)), "after": number(0, FARTHEST_COUNT)}, seconds=READ_SECONDS),
     # Power.
     "power_on": Operation(VM, asks_qemu=True, seconds=START_SECONDS),
     "power_off": Operation(VM, seconds=START_SECONDS),
@@ -117,7 +113,10 @@ OPERATIONS: dict[str, Operation] = {
     "check_boot": Operation({**VM, **BOOT}),
     "change_boot": Operation({**VM, **BOOT}, asks_qemu=True),
     "set_secure_boot": Operation({**VM, "wanted": yes_or_no}, asks_qemu=True),
-    "set_clock": Operation({**VM, "zone": perhaps(text(ZONE)), "ahead": perhaps(seconds)}, asks_qemu=True),
+    "set_clock": Operation(
+        {**VM, "zone": perhaps(text(ZONE)), "ahead": perhaps(number(-FARTHEST_SECONDS, FARTHEST_SECONDS))},
+        asks_qemu=True,
+    ),
     # Media: an image is a file of the broker's that the service has opened by it, and is known by its digest.
     "begin_image": Operation(),
     "keep_image": Operation({"digest": text(DIGEST)}),

@@ -10,11 +10,11 @@ configuration says what it said when the change was made: whoever writes another
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nometal_bmc.config import passwords
+from nometal_bmc.files import OWNER_ONLY, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["FILE", "applied", "write"]
 
 FILE = "passwords.json"
-OWNER_ONLY = 0o600
 
 
 def applied(config: Config) -> Config:
@@ -42,12 +41,7 @@ def write(config: Config, account: Account, password: str) -> None:
         if isinstance(change, dict) and change.get("replaces") == told.get(name)
     }
     change = {"password": password, "hash": str(passwords.hashed(password)), "replaces": told[account.name]}
-    new = file.with_name(f".{file.name}.new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY), "w") as written:
-        json.dump({**counting, account.name: change}, written, indent=2)
-        written.flush()
-        os.fsync(written.fileno())
-    new.replace(file)
+    write_whole(file, json.dumps({**counting, account.name: change}, indent=2).encode(), OWNER_ONLY)
 
 
 def _changed(account: Account, change: Any) -> Account:

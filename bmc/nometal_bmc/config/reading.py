@@ -28,6 +28,7 @@ from nometal_bmc.config.settings import (
     System,
     Tls,
 )
+from nometal_bmc.files import signature
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -50,7 +51,7 @@ class Current(Generic[C]):
         self.path = Path(path)
         self._load = load
         self._lock = threading.Lock()
-        self._seen = self._signature()
+        self._seen = signature(self.path)
         self._told = load(self.path)
         self._config = self._applied(self._told)
         self._next_look = time.monotonic() + self.look_seconds
@@ -65,9 +66,9 @@ class Current(Generic[C]):
         """Take the file as it is now; while it is wrong, what was there stays."""
         with self._lock:
             self._next_look = time.monotonic() + self.look_seconds
-            signature = self._signature()
-            if signature != self._seen:
-                self._seen = signature
+            found = signature(self.path)
+            if found != self._seen:
+                self._seen = found
                 self._take()
 
     def _take(self) -> None:
@@ -82,13 +83,6 @@ class Current(Generic[C]):
     def _applied(self, told: C) -> C:
         """The file, with what has been changed since without it."""
         return told
-
-    def _signature(self) -> tuple[int, ...]:
-        try:
-            status = self.path.stat()
-        except OSError:
-            return ()
-        return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class CurrentConfig(Current[Config]):

@@ -94,6 +94,11 @@ class BrokerConfig:
     restart_timeout: int = RESTART_SECONDS
     """How long a guest may take for a graceful restart before it is reset."""
 
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Of the VMs, by UUID."""
+        return {system.uuid: system.name for system in self.systems}
+
 
 @dataclass(frozen=True)
 class Config:
@@ -115,6 +120,11 @@ class Config:
 
     def account(self, name: str) -> Account | None:
         return self._by_account.get(name)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Of the VMs, by UUID."""
+        return {system.uuid: system.name for system in self.systems}
 
     @cached_property
     def _by_uuid(self) -> dict[str, System]:

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from nometal_bmc.files import write_whole
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -149,10 +151,7 @@ class EventLog:
             file.write((b"\n" if torn else b"") + _text(event) + b"\n")
 
     def _replace(self, system: str | None, lines: list[bytes]) -> None:
-        file = self._file(system)
-        new = file.with_name(f".{file.name}.new")
-        new.write_bytes(b"\n".join(lines) + b"\n")
-        new.replace(file)
+        write_whole(self._file(system), b"\n".join(lines) + b"\n")
 
 
 def now() -> str:

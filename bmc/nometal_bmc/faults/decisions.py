@@ -12,7 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from nometal_bmc.config.sections import ConfigError
-from nometal_bmc.faults.rules import ALWAYS, NONE, Fault, Faults, load, signature
+from nometal_bmc.faults.rules import ALWAYS, NONE, Fault, Faults, load
+from nometal_bmc.files import signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Any
 
 from nometal_bmc.config.sections import ConfigError, Section, whole
 
-__all__ = ["FILE", "Fault", "Faults", "Rule", "load", "signature"]
+__all__ = ["FILE", "Fault", "Faults", "Rule", "load"]
 
-LOG = logging.getLogger(__name__)
 FILE = "faults.json"
 ALWAYS = 100
 NUMBERS = ("rate", "after", "times", "status", "milliseconds", "seconds")
@@ -96,15 +94,6 @@ def load(path: Path) -> Faults:
         return whole(value, "the file", _faults)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
-
-
-def signature(path: Path) -> tuple[int, ...]:
-    """Another one after each change of the file."""
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _faults(file: Section) -> Faults:

@@ -13,7 +13,7 @@ import flask
 
 from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.events.log import SETTINGS
-from nometal_bmc.redfish.service_views import ROOT
+from nometal_bmc.redfish.list_views import ROOT, collection
 from nometal_bmc.redfish.wishes import Kinds, becomes_event, checked
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def _service() -> dict[str, Any]:
 
 def _accounts() -> dict[str, Any]:
     own = flask.g.account
-    names = [account.name for account in _current().config.accounts if _sees(own, account)]
-    return _collection("ManagerAccount", ACCOUNTS_PATH, "Accounts", names)
+    names = [quote(account.name, safe="") for account in _current().config.accounts if _sees(own, account)]
+    return collection("ManagerAccount", ACCOUNTS_PATH, "Accounts", names)
 
 
 def _account(name: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -108,7 +108,7 @@ def _tag(account: Account) -> str:
 
 
 def _roles() -> dict[str, Any]:
-    return _collection("Role", ROLES_PATH, "Roles", list(ROLES))
+    return collection("Role", ROLES_PATH, "Roles", list(ROLES))
 
 
 def _role(name: str) -> dict[str, Any]:
@@ -122,16 +122,6 @@ def _role(name: str) -> dict[str, Any]:
         "RoleId": name,
         "IsPredefined": True,
         "AssignedPrivileges": ROLES[name],
-    }
-
-
-def _collection(kind: str, path: str, title: str, names: list[str]) -> dict[str, Any]:
-    return {
-        "@odata.type": f"#{kind}Collection.{kind}Collection",
-        "@odata.id": path,
-        "Name": title,
-        "Members@odata.count": len(names),
-        "Members": [{"@odata.id": f"{path}/{quote(name, safe='')}"} for name in names],
     }
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused, not_found
+from nometal_bmc.redfish.list_views import ROOT, collection
 from nometal_bmc.redfish.wishes import Kinds, checked
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SESSIONS_PATH", "Session", "Sessions", "add_routes"]
 
-SERVICE_PATH = "/redfish/v1/SessionService"
+SERVICE_PATH = f"{ROOT}/SessionService"
 SESSIONS_PATH = f"{SERVICE_PATH}/Sessions"
 TIMEOUT_SECONDS = 30 * 60
 MOST_OF_AN_ACCOUNT = 64
@@ -147,14 +148,8 @@ def _service() -> dict[str, Any]:
 
 
 def _collection() -> dict[str, Any]:
-    members = [{"@odata.id": f"{SESSIONS_PATH}/{session.id}"} for session in _sessions().of(flask.g.account)]
-    return {
-        "@odata.type": "#SessionCollection.SessionCollection",
-        "@odata.id": SESSIONS_PATH,
-        "Name": "Session Collection",
-        "Members@odata.count": len(members),
-        "Members": members,
-    }
+    own = [session.id for session in _sessions().of(flask.g.account)]
+    return collection("Session", SESSIONS_PATH, "Session Collection", own)
 
 
 def _create() -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -16,7 +16,8 @@ import flask
 
 from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.events.log import BOOT, MEDIA, POWER, SETTINGS, Event, now
-from nometal_bmc.redfish.service_views import CHASSIS_PATH, ROOT
+from nometal_bmc.redfish.list_views import ROOT, collection
+from nometal_bmc.redfish.service_views import CHASSIS_PATH
 from nometal_bmc.redfish.wishes import PARAMETER, Kinds, checked
 
 if TYPE_CHECKING:
@@ -206,14 +207,8 @@ def _test() -> tuple[str, int]:
 
 
 def _subscriptions() -> dict[str, Any]:
-    members = [{"@odata.id": f"{SUBSCRIPTIONS_PATH}/{stream.id}"} for stream in _streams().of(flask.g.account)]
-    return {
-        "@odata.type": "#EventDestinationCollection.EventDestinationCollection",
-        "@odata.id": SUBSCRIPTIONS_PATH,
-        "Name": "Event Subscriptions",
-        "Members@odata.count": len(members),
-        "Members": members,
-    }
+    own = [stream.id for stream in _streams().of(flask.g.account)]
+    return collection("EventDestination", SUBSCRIPTIONS_PATH, "Event Subscriptions", own)
 
 
 def _subscription(stream_id: str) -> dict[str, Any]:

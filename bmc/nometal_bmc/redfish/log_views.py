@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import not_found
-from nometal_bmc.events.log import MOST_EVENTS, By
+from nometal_bmc.events.log import MOST_EVENTS
+from nometal_bmc.redfish.list_views import ROOT, collection
 from nometal_bmc.redfish.service_views import CHASSIS, CHASSIS_PATH
-from nometal_bmc.redfish.wishes import EVENT, PARAMETER, checked
+from nometal_bmc.redfish.wishes import EVENT, PARAMETER, checked, client
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +28,7 @@ HTTP_ERRORS = 400
 
 def show_all(owner: str) -> dict[str, Any]:
     """The collection, which has one log."""
-    return {
-        "@odata.type": "#LogServiceCollection.LogServiceCollection",
-        "@odata.id": f"{owner}/LogServices",
-        "Name": "Log Services",
-        "Members@odata.count": 1,
-        "Members": [{"@odata.id": f"{owner}/LogServices/{NAME}"}],
-    }
+    return collection("LogService", f"{owner}/LogServices", "Log Services", [NAME])
 
 
 def show(owner: str) -> dict[str, Any]:
@@ -67,7 +62,7 @@ def show_entries(owner: str, events: list[Event]) -> dict[str, Any]:
 
 
 def show_entry(owner: str, event: Event) -> dict[str, Any]:
-    origin = f"/redfish/v1/Systems/{event.system}" if event.system else CHASSIS_PATH
+    origin = f"{ROOT}/Systems/{event.system}" if event.system else CHASSIS_PATH
     return {
         "@odata.type": "#LogEntry.v1_3_0.LogEntry",
         "@odata.id": f"{owner}/LogServices/{NAME}/Entries/{event.id}",
@@ -85,8 +80,8 @@ def show_entry(owner: str, event: Event) -> dict[str, Any]:
 def add_views(app: flask.Flask, log: EventLog) -> None:
     """Add the routes. After each request, what it was for becomes an event, with its outcome."""
     for kind in OF_A_SYSTEM:
-        _add_routes(app, log, f"/redfish/v1/{kind}", _system_of)
-    _add_routes(app, log, "/redfish/v1/Chassis", _nothing_of)
+        _add_routes(app, log, f"{ROOT}/{kind}", _system_of)
+    _add_routes(app, log, f"{ROOT}/Chassis", _nothing_of)
 
     def record(response: flask.Response) -> flask.Response:
         if EVENT in flask.request.environ:
@@ -102,7 +97,7 @@ def _record(log: EventLog, response: flask.Response) -> None:
     if failed:
         text = f"{text} failed ({response.get_json()['error']['message']})"
     system = (flask.request.view_args or {}).get("identity")
-    log.add(system, kind, text, _client(), failed=failed)
+    log.add(system, kind, text, client(), failed=failed)
 
 
 def _add_routes(app: flask.Flask, log: EventLog, owners: str, system_of: Callable[[str], str | None]) -> None:
@@ -128,7 +123,7 @@ def _add_routes(app: flask.Flask, log: EventLog, owners: str, system_of: Callabl
     def clear(identity: str) -> flask.Response:
         system = system_of(identity)
         checked(flask.request.json, {}, words=PARAMETER)
-        log.clear(system, _client())
+        log.clear(system, client())
         return flask.Response(status=204)
 
     routes: dict[str, Callable[..., Any]] = {
@@ -141,10 +136,6 @@ def _add_routes(app: flask.Flask, log: EventLog, owners: str, system_of: Callabl
         app.add_url_rule(rule, rule, view, methods=["GET"])
     action = f"{one}/Actions/LogService.ClearLog"
     app.add_url_rule(action, action, clear, methods=["POST"])
-
-
-def _client() -> By:
-    return By(flask.g.account.name, flask.request.remote_addr or "")
 
 
 def _system_of(identity: str) -> str | None:

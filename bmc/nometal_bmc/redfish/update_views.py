@@ -17,10 +17,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import flask
 
 from nometal_bmc.answers import Refused, not_found
-from nometal_bmc.events.log import SETTINGS, By, now
+from nometal_bmc.events.log import SETTINGS, now
 from nometal_bmc.media.source import PORTS, place
 from nometal_bmc.redfish.list_views import ROOT, collection
-from nometal_bmc.redfish.wishes import PARAMETER, Kinds, checked, note, one_of
+from nometal_bmc.redfish.wishes import PARAMETER, Kinds, checked, client, note, one_of
 
 if TYPE_CHECKING:
     from nometal_bmc.bios.store import Store
@@ -163,7 +163,7 @@ def update(store: Store, systems: Systems, log: EventLog, body: dict[str, Any]) 
         one_of(asked["TransferProtocol"], PROTOCOLS, "TransferProtocol", PARAMETER)
     uuids = _targets(systems, asked.get("Targets"))
     note(ImageURI=place(source), Targets=" ".join(uuids))
-    by = By(flask.g.account.name, flask.request.remote_addr or "")
+    by = client()
     for uuid in uuids:
         with store.change(uuid) as machine:
             before, machine.version = machine.version, version_after(machine.version, asked["ImageURI"])

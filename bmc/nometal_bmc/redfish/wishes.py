@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused
+from nometal_bmc.events.log import By
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,6 +109,11 @@ def note(**wishes: object) -> None:
 def noted() -> str:
     """What `note` has noted of this request."""
     return str(flask.request.environ.get(NOTED, ""))
+
+
+def client() -> By:
+    """Whose request this is."""
+    return By(flask.g.account.name, flask.request.remote_addr or "")
 
 
 def becomes_event(kind: str, text: str) -> None:

@@ -70,7 +70,6 @@ class Domains:
         self._own = threading.local()
         self._locks: dict[str, threading.RLock] = {}
         self._locks_lock = threading.Lock()
-        self._names: tuple[BrokerConfig | None, dict[str, str]] = (None, {})
         self.starts = threading.BoundedSemaphore(STARTS_AT_ONCE)
         self.restarts = Restarts()
         self._ending: dict[object, tuple[str, float]] = {}
@@ -80,12 +79,7 @@ class Domains:
     @property
     def names(self) -> dict[str, str]:
         """The configured VMs: name by UUID."""
-        config = self._current.config
-        of, names = self._names
-        if of is not config:
-            names = {system.uuid: system.name for system in config.systems}
-            self._names = (config, names)
-        return names
+        return self._current.config.names
 
     @property
     def media(self) -> Path | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from nometal_bmc.answers import Refused, unavailable
 from nometal_bmc.broker.places import MOST_CALLS, Places
-from nometal_bmc.config.settings import System
+from nometal_bmc.config.settings import BrokerConfig, System
 from nometal_bmc.vms.domains import ENDING_SECONDS, INACTIVE, PATIENCE_SECONDS, Domains
 
 VM, OTHER = "6695eb01-f6a4-8304-79aa-97f2502e193f", "11111111-1111-4111-8111-000000000001"
@@ -66,7 +68,7 @@ def test_none_is_let_in_behind_one_that_hangs_but_behind_one_that_may_take_its_t
 @pytest.fixture
 def current() -> SimpleNamespace:
     systems = (System(VM, "test"), System(OTHER, "other"))
-    return SimpleNamespace(config=SimpleNamespace(libvirt_uri="test:///default", systems=systems, media=None))
+    return SimpleNamespace(config=BrokerConfig("ha", "test:///default", Path("/broker.sock"), None, systems, None))
 
 
 def test_of_a_vm_that_takes_long_to_end_what_was_read_last_is_shown(current: Any, clock: Clock) -> None:
@@ -77,11 +79,11 @@ def test_of_a_vm_that_takes_long_to_end_what_was_read_last_is_shown(current: Any
         assert domains.slow_endings() == set()
         clock.now += 2 * ENDING_SECONDS
         assert domains.slow_endings() == {VM}
-        current.config.libvirt_uri = "test:///nowhere"  # whoever asks libvirt fails
+        current.config = replace(current.config, libvirt_uri="test:///nowhere")  # whoever asks libvirt fails
         assert domains.texts(VM, INACTIVE) == before
         assert domains.active(VM)
         with pytest.raises(Refused, match="VM test does not answer"):
             domains.texts(VM, INACTIVE, 0)  # this was never read
     assert domains.slow_endings() == set()
-    current.config.libvirt_uri = "test:///default"
+    current.config = replace(current.config, libvirt_uri="test:///default")
     assert domains.texts(VM, INACTIVE) == before
