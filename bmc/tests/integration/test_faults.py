@@ -30,6 +30,7 @@ RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 INSERT = f"{SYSTEM}/VirtualMedia/Cd/Actions/VirtualMedia.InsertMedia"
 BOOT = {"Boot": {"BootSourceOverrideTarget": "Cd", "BootSourceOverrideEnabled": "Continuous"}}
 CUT = "connection reset"
+LOGINS: list[auth.SessionOrBasicAuth] = []
 DOMAIN = redfish_service.DOMAIN.replace("<readonly/>", "<readonly/><boot order='1'/>")
 
 
@@ -46,6 +47,8 @@ def running(libvirtd: PrivateLibvirtd, tmp_path_factory: pytest.TempPathFactory)
 def service(running: Service) -> Iterator[Service]:
     yield running
     set_faults(running)
+    while LOGINS:  # or sushy would end their sessions whenever Python collects them, with the faults of another test
+        running.inside(LOGINS.pop().close)
 
 
 @pytest.fixture
@@ -77,6 +80,7 @@ def statuses(client: Client, count: int, path: str = SYSTEM) -> list[int | str]:
 def sushy_system(service: Service, **options: Any) -> sushy.resources.system.system.System:
     """Only for threads inside."""
     login = auth.SessionOrBasicAuth(*ONE.login)
+    LOGINS.append(login)
     ca = str(service.authority.ca)
     connection = sushy.Sushy(service.url, verify=ca, auth=login, server_side_retries=0, **options)
     return connection.get_system(f"{ROOT}{SYSTEM}")
