@@ -74,6 +74,14 @@ def test_a_login_is_accepted_or_refused(registry: str) -> None:
     assert (refused.answer, "answered 401" in refused.why) == (Answer.REFUSED, True)
 
 
+def test_a_registry_that_no_proxy_names_is_asked_without_one(registry: str) -> None:
+    by_nothing = {"HTTPS_PROXY": "http://127.0.0.1:1"}
+    [lost] = registries.check(pull_secret(**{registry: GOOD}), by_nothing)
+    assert lost.answer is Answer.UNREACHABLE
+    [accepted] = registries.check(pull_secret(**{registry: GOOD}), {**by_nothing, "no_proxy": "localhost"})
+    assert accepted.answer is Answer.ACCEPTED
+
+
 def test_a_refused_login_is_an_error_that_quotes_no_password(registry: str) -> None:
     with pytest.raises(OperatorError) as error:
         registry_logins.run({"pull_secret": pull_secret(**{registry: BAD}), "environment": {}})

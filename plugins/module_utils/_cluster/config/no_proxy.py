@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at, entries
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 PROXY = re.compile(r"(https?|all)_proxy", re.IGNORECASE)
 EXCEPTIONS = ("NO_PROXY", "no_proxy")
 """Some programs read the one, some the other."""
-PLATFORM = "platform.baremetal"
 
 
 def exceptions(environment: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, str]:

@@ -17,13 +17,14 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import at
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.opener import opener_for, reason_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-PLATFORM = "platform.baremetal"
 IMAGES = ("bootstrapOSImage", "clusterOSImage")
 SHA256 = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 LIBVIRT = re.compile(r"[a-z]+(\+[a-z]+)?://[^\s]*")
@@ -64,19 +65,11 @@ def _image_problems(key: str, url: str, head: Callable[[str], str]) -> Iterator[
 
 def answer_to_head(url: str, environment: Mapping[str, str]) -> str:
     """By the proxies that the installer is given."""
-    names = {name.lower(): value for name, value in environment.items()}
-    proxies = {scheme: names[f"{scheme}_proxy"] for scheme in ("http", "https") if names.get(f"{scheme}_proxy")}
-    host = urlsplit(url).netloc.rpartition("@")[2]
-    if urllib.request.proxy_bypass_environment(host, {"no": names.get("no_proxy", "")}):  # type: ignore[attr-defined]
-        proxies = {}
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
     request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the scheme was checked
     try:
-        with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+        with opener_for(url, environment).open(request, timeout=TIMEOUT_SECONDS) as answer:
             return "" if answer.status == HTTPStatus.OK else f"it answered {answer.status}"
     except urllib.error.HTTPError as error:
         return f"it answered {error.code}"
-    except urllib.error.URLError as error:
-        return str(error.reason)
     except (OSError, HTTPException) as error:
-        return str(error) or type(error).__name__
+        return reason_of(error)

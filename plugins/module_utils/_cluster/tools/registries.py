@@ -16,10 +16,11 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.tools.opener import opener_for, reason_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 TIMEOUT_SECONDS = 20
 AT_ONCE = 8
@@ -67,27 +68,18 @@ def check(pull_secret: Any, environment: Mapping[str, str]) -> list[Login]:
 def _checked(name: str, auth: str, environment: Mapping[str, str]) -> Login:
     registry = name.partition("://")[2] or name
     try:
-        _log_in(f"https://{registry.partition('/')[0]}/v2/", auth, dict(_proxies(environment)))
+        _log_in(f"https://{registry.partition('/')[0]}/v2/", auth, environment)
     except _RefusedError as error:
         return Login(name, Answer.REFUSED, str(error))
-    except urllib.error.URLError as error:
-        return Login(name, Answer.UNREACHABLE, str(error.reason))
     except (OSError, HTTPException, ValueError) as error:
-        return Login(name, Answer.UNREACHABLE, str(error) or type(error).__name__)
+        return Login(name, Answer.UNREACHABLE, reason_of(error))
     return Login(name, Answer.ACCEPTED)
 
 
-def _proxies(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name, value in environment.items():
-        scheme, _underscore, kind = name.lower().partition("_")
-        if kind == "proxy" and scheme in ("http", "https") and value:
-            yield scheme, value
-
-
-def _log_in(url: str, auth: str, proxies: dict[str, str]) -> None:
+def _log_in(url: str, auth: str, environment: Mapping[str, str]) -> None:
     """The registry itself takes the login, or says who gives a token for it."""
     basic = {"Authorization": f"Basic {auth}"}
-    status, challenge = _asked(url, basic, proxies)
+    status, challenge = _asked(url, basic, environment)
     if status not in (UNAUTHORIZED, FORBIDDEN):
         return
     told = dict(CHALLENGE.findall(challenge))
@@ -96,16 +88,15 @@ def _log_in(url: str, auth: str, proxies: dict[str, str]) -> None:
     query = urlencode({"service": told["service"]} if "service" in told else {})
     if urlsplit(told["realm"]).scheme != "https":
         raise _RefusedError("its token server is not asked by https")
-    status, _challenge = _asked(f"{told['realm']}?{query}", basic, proxies)
+    status, _challenge = _asked(f"{told['realm']}?{query}", basic, environment)
     if status in (UNAUTHORIZED, FORBIDDEN):
         raise _RefusedError(f"its token server answered {status}")
 
 
-def _asked(url: str, headers: dict[str, str], proxies: dict[str, str]) -> tuple[int, str]:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+def _asked(url: str, headers: dict[str, str], environment: Mapping[str, str]) -> tuple[int, str]:
     request = urllib.request.Request(url, headers=headers)  # noqa: S310 - https alone
     try:
-        with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
+        with opener_for(url, environment).open(request, timeout=TIMEOUT_SECONDS) as answer:
             return int(answer.status), ""
     except urllib.error.HTTPError as error:
         if error.code not in (UNAUTHORIZED, FORBIDDEN):
