@@ -76,12 +76,7 @@ class Broker:
     def pid(self) -> int:
         """Of the broker itself, below what leads into the sandbox."""
         assert self.process
-        [pid] = [
-            pid
-            for pid in processes.descendants(self.process.pid)
-            if processes.status(pid).get("Name", "").startswith("python")
-        ]
-        return pid
+        return processes.python_below(self.process.pid)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         if self.process is not None:

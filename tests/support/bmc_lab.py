@@ -259,12 +259,7 @@ class BmcLab:
 
     def _pid(self) -> int:
         assert self.service
-        [pid] = [
-            pid
-            for pid in processes.descendants(self.service.pid)
-            if processes.status(pid).get("Name", "").startswith("python")
-        ]
-        return pid
+        return processes.python_below(self.service.pid)
 
     def log(self) -> str:
         return (self.directory / "service.log").read_text()

@@ -66,6 +66,12 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
+def python_below(pid: int) -> int:
+    """The Python process that a command has led to, by way of others."""
+    [found] = [each for each in descendants(pid) if status(each).get("Name", "").startswith("python")]
+    return found
+
+
 def inside(pid: int) -> set[int]:
     """Its descendants, and what others, like ssh, have started in the pid namespaces that it has made."""
     below = set(descendants(pid))

@@ -10,7 +10,7 @@ from support import bmc_lab, private_libvirtd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from support.bmc_lab import BmcLab
+    from support.bmc_lab import BmcLab, Vm
     from support.private_libvirtd import PrivateLibvirtd
 
 
@@ -24,6 +24,16 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
 def running_lab(libvirtd: PrivateLibvirtd) -> Iterator[BmcLab]:
     with bmc_lab.start(libvirtd) as lab:
         yield lab
+
+
+@pytest.fixture(scope="module")
+def machine(running_lab: BmcLab) -> Vm:
+    return running_lab.vm(firmware="bios", memory=64)
+
+
+@pytest.fixture(scope="module")
+def neighbour(running_lab: BmcLab) -> Vm:
+    return running_lab.vm(firmware="bios", memory=64)
 
 
 @pytest.fixture

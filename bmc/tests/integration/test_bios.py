@@ -16,16 +16,6 @@ UPDATE = "/redfish/v1/UpdateService/Actions/UpdateService.SimpleUpdate"
 OWN = ("bios-owner", "of-its-own")
 
 
-@pytest.fixture(scope="module")
-def machine(running_lab: BmcLab) -> Vm:
-    return running_lab.vm(firmware="bios", memory=64)
-
-
-@pytest.fixture(scope="module")
-def neighbour(running_lab: BmcLab) -> Vm:
-    return running_lab.vm(firmware="bios", memory=64)
-
-
 @pytest.fixture
 def vm(machine: Vm, lab: BmcLab) -> Vm:
     """Off, with the settings of new hardware."""

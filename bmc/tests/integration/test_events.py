@@ -21,16 +21,6 @@ OWN, OTHER = ("owner", "of-its-own"), ("stranger", "of-another")
 STREAM = "/redfish/v1/EventService/SSE"
 
 
-@pytest.fixture(scope="module")
-def machine(running_lab: BmcLab) -> Vm:
-    return running_lab.vm(firmware="bios", memory=64)
-
-
-@pytest.fixture(scope="module")
-def neighbour(running_lab: BmcLab) -> Vm:
-    return running_lab.vm(firmware="bios", memory=64)
-
-
 @pytest.fixture
 def vm(machine: Vm, neighbour: Vm, lab: BmcLab) -> Iterator[Vm]:
     """Its log has only the line of its clearing. It has an account of its own, and so has its neighbour."""

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from support.bmc_lab import BmcLab, Vm
 
 
-@pytest.fixture(scope="module")
-def machine(running_lab: BmcLab) -> Vm:
-    return running_lab.vm(firmware="bios", memory=64)
-
-
 @pytest.fixture
 def vm(machine: Vm, lab: BmcLab) -> Iterator[Vm]:
     """On, and off in the end."""
