@@ -80,7 +80,7 @@ def _no_api_of_nodes(vip: str, error: str, **off: Any) -> str:
 
 def _see_why(address: str, **_others: Any) -> str:
     where = f"`ssh core@{address} journalctl -b -u release-image -u bootkube`" if address else "its journal"
-    return f"{where} shows why: most often the pull secret, or no way out."
+    return f"{where} shows why: most often the pull secret, or no connection to the registries."
 
 
 def _failed_service(unit: str, said: str, exited: Sequence[str]) -> str:
