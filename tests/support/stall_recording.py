@@ -13,11 +13,11 @@ from typing import Any
 
 from support import dataclass_json
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import BareMetalHost
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import (
     Evidence,
     HostSeen,
-    MetalHost,
     gather,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
@@ -31,7 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import 
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
-NAMED_FOR_TYPE_CHECKERS = (Evidence, MetalHost, Node, Rule, Progress)
+NAMED_FOR_TYPE_CHECKERS = (Evidence, BareMetalHost, Node, Rule, Progress)
 MACHINE = {name: getattr(HostSeen(), name) for name in ("load", "cores", "memory_available")}
 """How hard the machine works that the recording is made on is no part of the fault."""
 JUDGED_OF_BMCS = ("address", "trouble", "failure")

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client, client_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import BareMetalHost
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap_services, heal
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import causes as diagnosis_causes
@@ -25,7 +27,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.boo
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import (
     Evidence,
     HostSeen,
-    MetalHost,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.explanations import EXPLANATIONS
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node, nodes_of
@@ -473,14 +474,17 @@ def test_what_metal3_says_of_several_is_told_once_and_explains_the_rest() -> Non
 
 def test_metal3_knows_more_than_the_log() -> None:
     hosts = {"a": Host("inspecting", 0.0, "inspection error: old"), "b": Host("available", 0.0, "old")}
-    metal = [MetalHost("a", "inspecting", "registration error", "401 Unauthorized"), MetalHost("b", "provisioned")]
+    metal = [
+        BareMetalHost("a", "inspecting", "registration error", "401 Unauthorized"),
+        BareMetalHost("b", "provisioned"),
+    ]
     [said] = told(Stage.INITIALIZE, replace(FINE, metal_hosts=metal), hosts=hosts)
     assert said.startswith("a: registration error: 401 Unauthorized. Its BMC refuses the password")
 
 
 def test_an_error_that_metal3_no_longer_has_is_over() -> None:
     hosts = {"a": Host("registering", 0.0, "registration error: old"), "b": Host("inspecting", 0.0, "inspection error")}
-    metal = [MetalHost("a", "inspecting")]  # of b, the cluster says nothing
+    metal = [BareMetalHost("a", "inspecting")]  # of b, the cluster says nothing
     [said] = told(Stage.CONTROL_PLANE, replace(FINE, metal_hosts=metal), hosts=hosts)
     assert said.startswith("b: inspection error")
 
@@ -614,32 +618,31 @@ ANSWERS = {
 }
 
 
-def program(tmp_path: Path, answers: str) -> diagnosis_cluster.Oc:
-    path, kubeconfig = tmp_path / "oc", tmp_path / "kubeconfig"
-    kubeconfig.touch()
-    path.write_text(f"#!/usr/bin/env python3\nimport sys\nassert '--kubeconfig={kubeconfig}' in sys.argv\n{answers}\n")
+def program(tmp_path: Path, answers: str) -> Client:
+    path, paths = tmp_path / "oc", Paths("demo")
+    asserted = f"assert '--kubeconfig={paths.kubeconfig}' in sys.argv"
+    path.write_text(f"#!/usr/bin/env python3\nimport json, sys\n{asserted}\n{answers}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    found = diagnosis_cluster.oc_of(str(tmp_path), kubeconfig)
-    assert found
-    return found
+    return Client(path, paths.kubeconfig, tmp_path)
 
 
-def test_the_cluster_is_asked_by_oc(tmp_path: Path) -> None:
-    oc = program(tmp_path, f"import json; print(json.dumps({{'items': {ANSWERS!r}[sys.argv[2]]}}))")
-    first, second = diagnosis_cluster.metal_hosts(oc)
-    assert (first.state, first.error_type, second) == ("inspecting", "inspection error", MetalHost("b"))
-    assert first.error.startswith("https://***@bmc failed x")
-    assert len(first.error) < 420
-    assert diagnosis_cluster.operators(oc) == {"dns": "m", "etcd": ""}
+def test_the_cluster_is_asked_by_its_client(tmp_path: Path) -> None:
+    items = f"{ANSWERS!r}[sys.argv[2].partition('.')[0]]"
+    client = program(tmp_path, f"print(json.dumps({{'kind': 'List', 'items': {items}}}))")
+    first, second = diagnosis_cluster.metal_hosts(client)
+    assert (first.state, first.error_type, second) == ("inspecting", "inspection error", BareMetalHost("b"))
+    assert first.error_message.startswith("https://***@bmc failed x")
+    assert len(first.error_message) < 420
+    assert diagnosis_cluster.operators(client) == {"dns": "m", "etcd": ""}
 
 
-@pytest.mark.parametrize("answers", ["sys.exit(1)", "print('no json')", "print('[]')", "print('{\"items\": null}')"])
+@pytest.mark.parametrize("answers", ["sys.exit(1)", "print('no json')", "print('[]')", 'print(\'{"kind": "List"}\')'])
 def test_a_cluster_that_does_not_answer(tmp_path: Path, answers: str) -> None:
     assert diagnosis_cluster.metal_hosts(program(tmp_path, answers)) == []
 
 
-def test_without_oc_or_kubeconfig_nobody_is_asked(tmp_path: Path) -> None:
-    assert diagnosis_cluster.oc_of(str(tmp_path), tmp_path / "kubeconfig") is None
+def test_without_a_cluster_nobody_is_asked() -> None:
+    assert client_of(Paths("demo")) is None
 
 
 def test_the_hosts_own_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

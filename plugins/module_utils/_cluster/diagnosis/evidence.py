@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import socket
-import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,13 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import info
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API, client_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError, shown
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import HOSTS, BareMetalHost
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap_services
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.bootstrap import Bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import asked
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.log import masked
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
@@ -31,6 +30,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
@@ -126,68 +126,27 @@ def _pressure(part: str) -> float | None:
     return None
 
 
-SECONDS = 10
-GRACE_SECONDS = 5
-LONGEST = 400
+def metal_hosts(client: Client) -> list[BareMetalHost]:
+    return [BareMetalHost.from_dict(item) for item in _answered(client, HOSTS, MACHINE_API)]
 
 
-@dataclass(frozen=True)
-class MetalHost:
-    """A BareMetalHost."""
-
-    name: str
-    state: str = ""
-    error_type: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Oc:
-    program: str
-    kubeconfig: Path
-
-    def get(self, *what: str) -> list[Mapping[str, Any]]:
-        """Nothing if there is no answer."""
-        words = ("get", *what, "--output=json", f"--request-timeout={SECONDS}s", f"--kubeconfig={self.kubeconfig}")
-        try:
-            # oc keeps a cache.
-            done = subprocess.run(
-                [self.program, *words], check=True, capture_output=True, timeout=SECONDS + GRACE_SECONDS, umask=0o077
-            )
-            return list(json.loads(done.stdout)["items"])
-        except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
-            return []
-
-
-def oc_of(tools: str | None, kubeconfig: Path) -> Oc | None:
-    program = shutil.which("oc", path=tools) if tools else shutil.which("oc")
-    return Oc(program, kubeconfig) if program and kubeconfig.exists() else None
-
-
-def metal_hosts(oc: Oc) -> list[MetalHost]:
-    return list(_metal_hosts(oc.get("baremetalhosts", "--namespace=openshift-machine-api")))
-
-
-def _metal_hosts(items: list[Mapping[str, Any]]) -> Iterator[MetalHost]:
-    for item in items:
-        status = item.get("status") or {}
-        yield MetalHost(
-            name=str((item.get("metadata") or {}).get("name", "")),
-            state=str((status.get("provisioning") or {}).get("state", "")),
-            error_type=str(status.get("errorType") or ""),
-            error=_short(str(status.get("errorMessage") or "")),
-        )
+def _answered(client: Client, kind: str, namespace: str = "") -> list[Mapping[str, Any]]:
+    """Nothing if there is no answer."""
+    try:
+        return client.get(kind, namespace=namespace)
+    except ApiError:
+        return []
 
 
 def hosts_without_error(installation: Installation) -> set[str]:
     """As the cluster says; none if it does not answer."""
-    oc = oc_of(installation.tools, installation.paths.kubeconfig)
-    return {host.name for host in metal_hosts(oc) if not host.error} if oc else set()
+    client = client_of(installation.paths, installation.tools)
+    return {host.name for host in metal_hosts(client) if not host.error_message} if client else set()
 
 
-def operators(oc: Oc) -> dict[str, str]:
+def operators(client: Client) -> dict[str, str]:
     """Those that are degraded or not available, and what they say."""
-    return dict(_operators(oc.get("clusteroperators")))
+    return dict(_operators(_answered(client, "clusteroperators.config.openshift.io")))
 
 
 def _operators(items: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -199,12 +158,7 @@ def _operators(items: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         ]
         if wrong:
             message = next(filter(None, (str(condition.get("message") or "") for condition in wrong)), "")
-            yield str((item.get("metadata") or {}).get("name", "")), _short(message)
-
-
-def _short(text: str) -> str:
-    line = " ".join(masked(text).split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+            yield str((item.get("metadata") or {}).get("name", "")), shown(message)
 
 
 @dataclass(frozen=True)
@@ -218,7 +172,7 @@ class Evidence:
     bmcs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By VM, what its BMC says of itself."""
     bmc_trouble: str = ""
-    metal_hosts: Sequence[MetalHost] = ()
+    metal_hosts: Sequence[BareMetalHost] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
 
@@ -228,13 +182,13 @@ def gather(installation: Installation) -> Evidence:
     bmcs, bmc_trouble = _bmcs(installation)
     seen = _of_libvirt(installation)
     has_api = any(not trouble for trouble in host.api.values())
-    oc = oc_of(installation.tools, installation.paths.kubeconfig) if has_api else None
+    client = client_of(installation.paths, installation.tools) if has_api else None
     return Evidence(
         host=host,
         bmcs=bmcs,
         bmc_trouble=bmc_trouble,
-        metal_hosts=metal_hosts(oc) if oc else (),
-        operators=operators(oc) if oc else {},
+        metal_hosts=metal_hosts(client) if client else (),
+        operators=operators(client) if client else {},
         rules=packet_filter.read(),
         **_asked_by_ssh(seen, installation),
     )

@@ -112,8 +112,8 @@ def metal_errors(case: Case) -> dict[str, str]:
     """The log has an error only together with another state, never its end, and none of workers. The cluster has."""
     told = {name: host.trouble for name, host in case.progress.hosts.items() if host.trouble}
     for host in case.evidence.metal_hosts:
-        if host.error:
-            told[host.name] = ": ".join(filter(None, [host.error_type, host.error]))
+        if host.error_message:
+            told[host.name] = ": ".join(filter(None, [host.error_type, host.error_message]))
         else:
             told.pop(host.name, None)
     return told

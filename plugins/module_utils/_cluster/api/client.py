@@ -1,0 +1,153 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster's API by the client that is on the host: oc of the installer's tools, or any oc or kubectl.
+
+Objects go in by standard input, so no secret is in an argument.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError, error_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
+
+REQUEST_SECONDS = 10
+ANSWER_SECONDS = 60
+"""Of a whole command, which may make several requests."""
+FIELD_MANAGER = "nometal.ipi"
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NOT_EVICTED = re.compile(r'error when evicting pods?/"(?P<pod>[^"]+)"(?: -n "(?P<namespace>[^"]+)")?[^:]*: (?P<why>.*)')
+NOT_DRAINED = re.compile(r"drain did not complete|timed out|timeout reached|unable to drain node")
+MACHINE_API = "openshift-machine-api"
+
+
+@dataclass(frozen=True)
+class Client:
+    program: Path
+    kubeconfig: Path
+    home: Path
+    """Where the program keeps what it has read of the API, a directory of the lab's."""
+
+    def get(
+        self, kind: str, name: str = "", namespace: str = "", selector: str = "", *, all_namespaces: bool = False
+    ) -> list[Mapping[str, Any]]:
+        """What is not there is no error. Kind: the full name; several are separated by commas."""
+        words = ["get", kind, *([name] if name else []), "--output=json", "--ignore-not-found"]
+        words += [f"--selector={selector}"] if selector else []
+        words += ["--all-namespaces"] if all_namespaces else []
+        said = self._of(namespace, words)
+        if not said.strip():
+            return []
+        try:
+            answer = json.loads(said)
+            return list(answer["items"]) if answer["kind"].endswith("List") else [answer]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ApiError("other", f"The cluster's API: {self.program.name} does not answer with JSON.") from error
+
+    def apply(self, objects: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
+        """Fields that another has set are a conflict, unless forced."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        options = ["--server-side", f"--field-manager={FIELD_MANAGER}", "--validate=false"]
+        options += ["--force-conflicts"] if force else []
+        self.run("apply", "--filename=-", *options, stdin=json.dumps(listed))
+
+    def patch(self, kind: str, name: str, namespace: str, change: Any, *, merge: bool = True) -> None:
+        """A merge patch, or else a JSON patch. It is an argument: whatever holds secrets is applied instead."""
+        if kind.startswith("secret"):
+            raise ValueError("a Secret is applied, not patched")
+        form = "merge" if merge else "json"
+        self._of(namespace, ["patch", kind, name, f"--type={form}", f"--patch={json.dumps(change)}"])
+
+    def annotate(self, kind: str, name: str, namespace: str, annotations: Mapping[str, str | None]) -> None:
+        """Whose value is None is removed."""
+        self.patch(kind, name, namespace, {"metadata": {"annotations": dict(annotations)}})
+
+    def scale(self, kind: str, name: str, namespace: str, replicas: int) -> None:
+        self._of(namespace, ["scale", kind, name, f"--replicas={replicas}"])
+
+    def delete(self, kind: str, name: str, namespace: str = "") -> None:
+        """Does not wait until it is gone."""
+        self._of(namespace, ["delete", kind, name, "--wait=false", "--ignore-not-found"])
+
+    def cordon(self, node: str) -> None:
+        self._administer("cordon", node)
+
+    def uncordon(self, node: str) -> None:
+        self._administer("uncordon", node)
+
+    def drain(self, node: str, seconds: int) -> list[str]:
+        """What was still there in the end, and why; nothing when the node is drained."""
+        options = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", f"--timeout={seconds}s"]
+        done = self._done([*self._administration, "drain", node, *options], seconds + ANSWER_SECONDS)
+        if not done.returncode:
+            return []
+        blocked = [found for line in done.stderr.splitlines() if (found := NOT_EVICTED.search(line))]
+        if not blocked and not NOT_DRAINED.search(done.stderr):
+            raise error_of(done.stderr)
+        pods = {f"{found['namespace'] or 'default'}/{found['pod']}: {shown(found['why'])}": 0 for found in blocked}
+        return list(pods) or [str(error_of(done.stderr))]
+
+    def approve(self, requests: Sequence[str]) -> None:
+        if requests:
+            self._administer("certificate", "approve", *requests)
+
+    def run(self, *words: str, stdin: str | None = None, seconds: float = ANSWER_SECONDS) -> str:
+        done = self._done(words, seconds, stdin)
+        if done.returncode:
+            raise error_of(done.stderr or done.stdout)
+        return done.stdout
+
+    def _of(self, namespace: str, words: Sequence[str]) -> str:
+        return self.run(*words, *([f"--namespace={namespace}"] if namespace else []))
+
+    def _administer(self, *words: str) -> None:
+        self.run(*self._administration, *words)
+
+    @property
+    def _administration(self) -> Sequence[str]:
+        return ["adm"] if self.program.name == "oc" else []
+
+    def _done(self, words: Sequence[str], seconds: float, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        options = [f"--kubeconfig={self.kubeconfig}", f"--request-timeout={REQUEST_SECONDS}s"]
+        try:
+            # Nothing else of the environment: it may name a proxy, but the lab's network is on this host.
+            return subprocess.run(
+                [str(self.program), *words, *options],
+                check=False,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env={"PATH": SEARCHED, "HOME": str(self.home)},
+                cwd=self.home,
+                timeout=seconds,
+                umask=0o077,
+                **({"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}),
+            )
+        except subprocess.TimeoutExpired as error:
+            said = f"The cluster's API: no answer to `{self.program.name} {words[0]}` in {seconds:.0f} seconds"
+            raise ApiError("unreachable", said) from error
+        except OSError as error:
+            raise ApiError("other", f"{self.program} does not run on this host: {error.strerror or error}.") from error
+
+
+def client_of(paths: Paths, tools: str | None = None) -> Client | None:
+    """Tools: the directory of the installer's. None without a client on the host, or without a cluster."""
+    return client_with(paths.kubeconfig, paths.directory, tools)
+
+
+def client_with(kubeconfig: Path, home: Path, tools: str | None = None) -> Client | None:
+    found = shutil.which("oc", path=tools) if tools else None
+    found = found or shutil.which("oc", path=SEARCHED) or shutil.which("kubectl", path=SEARCHED)
+    return Client(type(home)(found), kubeconfig, home) if found and kubeconfig.exists() else None
