@@ -44,7 +44,8 @@ class BareMetalHost:
     """Whether it is to be on."""
     powered_on: bool = False
     consumer: str = ""
-    """The Machine that has it."""
+    """The Machine that has it, or of another kind what holds it."""
+    consumer_kind: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     boot_mac: str = ""
@@ -52,6 +53,7 @@ class BareMetalHost:
     credentials: str = ""
     """The Secret's name."""
     deletion: bool = False
+    uid: str = ""
 
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> BareMetalHost:
@@ -66,12 +68,14 @@ class BareMetalHost:
             online=bool(spec.get("online")),
             powered_on=bool(status.get("poweredOn")),
             consumer=_text(_mapping(spec, "consumerRef"), "name"),
+            consumer_kind=_text(_mapping(spec, "consumerRef"), "kind"),
             labels=_mapping(metadata, "labels"),
             annotations=_mapping(metadata, "annotations"),
             boot_mac=_text(spec, "bootMACAddress").lower(),
             bmc_address=_text(bmc, "address"),
             credentials=_text(bmc, "credentialsName"),
             deletion="deletionTimestamp" in metadata,
+            uid=_text(metadata, "uid"),
         )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import PLATFORM
@@ -16,7 +17,7 @@ ROLES = {Role.CONTROL_PLANE: "master", Role.ARBITER: "arbiter", Role.WORKER: "wo
 
 
 def platform(lab: dict[str, Any], release: Release, bmc_ca: str | None) -> dict[str, Any]:
-    trusted = bmc_ca if bmc_ca and lab["bmc"]["tls"] and knows(release, "bmcVerifyCA", PLATFORM) else None
+    trusted = trusted_ca(lab, release, bmc_ca)
     return {
         **_vips(lab, release),
         "externalBridge": lab["bridge"],
@@ -24,8 +25,13 @@ def platform(lab: dict[str, Any], release: Release, bmc_ca: str | None) -> dict[
         **_bootstrap(lab["bootstrap"], release),
         **_time_servers(lab, release),
         **({"bmcVerifyCA": trusted} if trusted else {}),
-        "hosts": [_host(lab, node, trusted) for node in installed(lab)],
+        "hosts": [host(lab, node, trusted) for node in installed(lab)],
     }
+
+
+def trusted_ca(lab: Mapping[str, Any], release: Release, bmc_ca: str | None) -> str | None:
+    """By which the cluster verifies the BMCs; None where it cannot, or has nothing to verify."""
+    return bmc_ca if bmc_ca and lab["bmc"]["tls"] and knows(release, "bmcVerifyCA", PLATFORM) else None
 
 
 def installed(lab: dict[str, Any]) -> list[dict[str, Any]]:
@@ -71,7 +77,8 @@ def _time_servers(lab: dict[str, Any], release: Release) -> dict[str, Any]:
     return {"additionalNTPServers": list(lab["ntp_servers"])} if wanted else {}
 
 
-def _host(lab: dict[str, Any], node: dict[str, Any], trusted: str | None) -> dict[str, Any]:
+def host(lab: Mapping[str, Any], node: Mapping[str, Any], trusted: str | None) -> dict[str, Any]:
+    """Without its login."""
     unverified = lab["bmc"]["tls"] and not trusted
     return {
         "name": node["name"],
