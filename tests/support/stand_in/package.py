@@ -7,6 +7,10 @@ import sys
 import zipfile
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 SHEBANG = b"#!/usr/bin/python3 -I\n"
 MAIN = "import sys\nfrom support.stand_in import program\nsys.exit(program.main())\n"
@@ -29,10 +33,17 @@ def make(path: Path, version: str) -> None:
 
 def _sources() -> dict[str, str]:
     found = {"support/__init__.py": "", "support/stand_in/__init__.py": ""}
-    for package, names in {"support.stand_in": None, "support": {"installer_rules.py"}}.items():
-        for item in resources.files(package).iterdir():
-            if item.name.endswith(".py") and (names is None or item.name in names):
-                found[f"{package.replace('.', '/')}/{item.name}"] = item.read_text(encoding="utf-8")
+    found["support/installer_rules.py"] = resources.files("support").joinpath("installer_rules.py").read_text("utf-8")
+    return {**found, **_below(resources.files("support.stand_in"), "support/stand_in")}
+
+
+def _below(directory: Traversable, name: str) -> dict[str, str]:
+    found = {}
+    for item in directory.iterdir():
+        if item.is_dir():
+            found.update(_below(item, f"{name}/{item.name}"))
+        elif item.name.endswith(".py"):
+            found[f"{name}/{item.name}"] = item.read_text(encoding="utf-8")
     return found
 
 

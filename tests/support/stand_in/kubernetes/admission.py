@@ -1,0 +1,73 @@
+"""What is refused before it is stored: by the schemas, and by the webhook of BareMetalHosts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from support.stand_in.kubernetes import errors, schemas
+from support.stand_in.kubernetes.kinds import Kind
+
+Object = dict[str, Any]
+HOSTS = "baremetalhosts.metal3.io"
+REGISTERING = ("", "registering")
+
+
+def admit(kind: Kind, new: Object, old: Object | None) -> Object:
+    """The object as it is to be stored."""
+    schema = schemas.SCHEMAS.get(kind.name)
+    if schema is not None:
+        found = schemas.errors_of(schema, new.get("spec", {}), "spec")
+        if found:
+            raise errors.invalid(kind, new["metadata"]["name"], *found[0])
+        new = {**new, "spec": schemas.pruned(schema, new.get("spec", {}))}
+    if kind.name == HOSTS:
+        refusals = [*_of_host(new), *(_of_change(new, old) if old is not None else [])]
+        if refusals:
+            text = refusals[0] if len(refusals) == 1 else f"[{', '.join(refusals)}]"
+            raise errors.Forbidden(f'admission webhook "baremetalhost.metal3.io" denied the request: {text}')
+    return new
+
+
+def strict(kind: Kind, body: Object) -> list[str]:
+    """What strict validation refuses, and others are warned of."""
+    schema = schemas.SCHEMAS.get(kind.name)
+    keys = schemas.unknown(schema, body.get("spec", {}), "spec") if schema is not None else []
+    return [f'unknown field "{key}"' for key in keys]
+
+
+def _of_host(host: Object) -> list[str]:
+    spec = host["spec"]
+    found = []
+    bmc = spec.get("bmc", {})
+    address = bmc.get("address", "")
+    if address and not re.match(r"[a-z0-9+-]+://[^/]|[^:/]+(:\d+)?$|\[[0-9a-fA-F:]+\](:\d+)?$", address):
+        found.append(f'failed to parse BMC address information: parse "{address}": invalid URI')
+    device = spec.get("rootDeviceHints", {}).get("deviceName", "")
+    if device and not re.fullmatch(r"/dev/(?!disk/)[^/]+|/dev/disk/by-path/.+", device):
+        found.append(
+            f'device name of root device hint must be "/dev/" or "/dev/disk/by-path/", not "{device}"'
+            if device.startswith("/dev/disk/")
+            else f'device name of root device hint must be of the form "/dev/...", not "{device}"'
+        )
+    if spec.get("bootMode") == "UEFISecureBoot" and address.startswith("ipmi:"):
+        found.append("BMC driver ipmi does not support secure boot")
+    return found
+
+
+def _of_change(new: Object, old: Object) -> list[str]:
+    found = []
+    state = old.get("status", {}).get("provisioning", {}).get("state", "")
+    before, after = old["spec"].get("bmc", {}).get("address", ""), new["spec"].get("bmc", {}).get("address", "")
+    detached = old.get("status", {}).get("operationalStatus") == "detached"
+    if before and before != after and state not in REGISTERING and not detached:
+        found.append(
+            "BMC address can not be changed if the BMH is not in the Registering state, or if the BMH is not detached"
+        )
+    mac = old["spec"].get("bootMACAddress", "")
+    if mac and mac != new["spec"].get("bootMACAddress", ""):
+        found.append("bootMACAddress can not be changed once it is set")
+    outside = "externallyProvisioned"
+    if new["spec"].get(outside) and not old["spec"].get(outside) and state and state != "available":
+        found.append(f"externallyProvisioned can not be changed in the state {state}")
+    return found
