@@ -10,7 +10,17 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from support import community_general, guest_image, ironic, kept_code, lab_host, lab_trees, redfish_images, wheels
+from support import (
+    community_general,
+    guest_image,
+    ironic,
+    kept_code,
+    kubectl,
+    lab_host,
+    lab_trees,
+    redfish_images,
+    wheels,
+)
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -24,6 +34,7 @@ def fill() -> None:
         for layer in lab_trees.LAYERS:
             _made(lab_trees.tree, suite, layer)
         _made(lab_host.trees, suite)
+        _made(kubectl.program, suite)
         _made(wheels.directory, suite, partial(lab_host.start, suite=suite, mirror=True))
     _made(guest_image.image)
     _made(redfish_images.cd, "signed", signed=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from support.stand_in import documents, pki, servers
+from support.stand_in import documents, pki, serving
 
 
 class Unreachable(Exception):  # noqa: N818 - reads as what it is
@@ -28,7 +28,7 @@ class Api:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._tls.load_verify_locations(cadata=_plain(cluster["certificate-authority-data"]))
         own = pki.Pair(_plain(user["client-certificate-data"]), _plain(user["client-key-data"]))
-        servers.load(self._tls, own)
+        serving.load(self._tls, own)
 
     def get(self, path: str) -> tuple[int, Any]:
         parts = urlsplit(self.server)

@@ -149,7 +149,7 @@ class Assets:
 
 def _new_cluster(config: dict[str, Any]) -> dict[str, Any]:
     ca = pki.authority("kube-apiserver-lb-signer")
-    admin = pki.issue(ca, "system:admin")
+    admin = pki.issue(ca, "system:admin", groups=["system:masters"])
     password = "-".join(_random(RANDOM, string.ascii_letters + string.digits) for _part in range(4))
     prefix = config["metadata"]["name"][:LONGEST_PREFIX].rstrip("-")
     return {

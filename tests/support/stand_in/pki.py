@@ -31,18 +31,19 @@ def authority(name: str) -> Pair:
     return _pair(key, _certificate(name, key.public_key(), key, name, (), authority=True))
 
 
-def issue(ca: Pair, name: str, names: Sequence[str] = ()) -> Pair:
+def issue(ca: Pair, name: str, names: Sequence[str] = (), groups: Sequence[str] = ()) -> Pair:
+    """`groups`: what a client belongs to, which the API server takes from its certificate."""
     key, signer = _key(), serialization.load_pem_private_key(ca.key.encode(), None)
     issuer = x509.load_pem_x509_certificate(ca.certificate.encode()).subject
     common = issuer.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
-    return _pair(key, _certificate(name, key.public_key(), signer, str(common), names))
+    return _pair(key, _certificate(name, key.public_key(), signer, str(common), names, groups=groups))
 
 
-def kubeconfig(ca: Pair, admin: Pair, host: str, address: str) -> str:
+def kubeconfig(ca: Pair, admin: Pair, host: str, address: str, port: int = 6443) -> str:
     """The address is for where no name server knows the name."""
     cluster = {
         "certificate-authority-data": _base64(ca.certificate),
-        "server": f"https://{host}:6443",
+        "server": f"https://{host}:{port}",
         "extensions": [{"name": "stand-in", "extension": {"address": address}}],
     }
     user = {"client-certificate-data": _base64(admin.certificate), "client-key-data": _base64(admin.key)}
@@ -64,12 +65,19 @@ def _key() -> ec.EllipticCurvePrivateKey:
 
 
 def _certificate(  # noqa: PLR0913 - what is in a certificate
-    name: str, public: Any, signer: Any, issuer: str, names: Sequence[str], *, authority: bool = False
+    name: str,
+    public: Any,
+    signer: Any,
+    issuer: str,
+    names: Sequence[str],
+    *,
+    authority: bool = False,
+    groups: Sequence[str] = (),
 ) -> x509.Certificate:
     now = datetime.datetime.now(datetime.timezone.utc)
     builder = (
         x509.CertificateBuilder()
-        .subject_name(_name(name))
+        .subject_name(_name(name, groups))
         .issuer_name(_name(issuer))
         .public_key(public)
         .serial_number(x509.random_serial_number())
@@ -82,8 +90,9 @@ def _certificate(  # noqa: PLR0913 - what is in a certificate
     return builder.sign(signer, hashes.SHA256())
 
 
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+def _name(common: str, groups: Sequence[str] = ()) -> x509.Name:
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
 def _general(name: str) -> x509.GeneralName:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import json
 import re
-import socket
 import ssl
-import tempfile
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from http.server import BaseHTTPRequestHandler
 from typing import Any, Callable
 from urllib.parse import urlsplit
 
-from support.stand_in import iso, pki, resources
+from support.stand_in import iso, pki, resources, serving
 from support.stand_in.world import World
 
 API, MEDIA, MEDIA_BY_TLS, IRONIC = 6443, 6180, 6183, 6385
-HANDSHAKE_SECONDS = 10
 Answer = tuple[int, str, bytes]
 NOT_FOUND: Answer = (http.client.NOT_FOUND, "text/plain", b"404 page not found\n")
 
@@ -31,7 +26,7 @@ def serve_api(world: World, address: str, own: pki.Pair, clients: str) -> None:
         found = resources.answer(world, urlsplit(handler.path).path)
         return _json(found) if found is not None else _status(http.client.NOT_FOUND, "NotFound")
 
-    _serve(address, API, get, _tls(own, clients))
+    _serve(address, API, get, serving.context(own, clients))
 
 
 def serve_media(address: str, own: pki.Pair | None) -> None:
@@ -41,7 +36,7 @@ def serve_media(address: str, own: pki.Pair | None) -> None:
         is_one = re.fullmatch(r"/images/[^/]+\.iso", urlsplit(handler.path).path)
         return (http.client.OK, "application/octet-stream", image) if is_one else NOT_FOUND
 
-    _serve(address, MEDIA_BY_TLS if own else MEDIA, get, _tls(own) if own else None)
+    _serve(address, MEDIA_BY_TLS if own else MEDIA, get, serving.context(own) if own else None)
 
 
 def serve_ironic(world: World, address: str) -> None:
@@ -78,49 +73,9 @@ class Handler(BaseHTTPRequestHandler):
         """It has nowhere to tell it."""
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    tls: ssl.SSLContext | None = None
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        """The handshake is the request's thread's: whoever does not shake hands keeps nobody waiting."""
-        if not self.tls:
-            super().finish_request(request, client_address)
-            return
-        request.settimeout(HANDSHAKE_SECONDS)
-        with self.tls.wrap_socket(request, server_side=True) as secure:
-            super().finish_request(secure, client_address)
-
-    def handle_error(self, *_arguments: Any) -> None:
-        """A client that went away."""
-
-
-class ServerV6(Server):
-    address_family = socket.AF_INET6
-
-
 def _serve(address: str, port: int, answer: Callable[[Handler], Answer], tls: ssl.SSLContext | None) -> None:
-    kind = ServerV6 if ipaddress.ip_address(address).version == 6 else Server
-    server = kind((address, port), type("Own", (Handler,), {"answer": staticmethod(answer)}))
-    server.tls = tls
+    server = serving.server(address, port, type("Own", (Handler,), {"answer": staticmethod(answer)}), tls)
     threading.Thread(target=server.serve_forever, name=f"port-{port}", daemon=True).start()
-
-
-def _tls(own: pki.Pair, clients: str = "") -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load(context, own)
-    if clients:
-        context.load_verify_locations(cadata=clients)
-        context.verify_mode = ssl.CERT_OPTIONAL
-    return context
-
-
-def load(context: ssl.SSLContext, own: pki.Pair) -> None:
-    """ssl takes a key from a file alone."""
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-        file.write(own.certificate + own.key)
-        file.flush()
-        context.load_cert_chain(Path(file.name))
 
 
 def _json(body: Any) -> Answer:

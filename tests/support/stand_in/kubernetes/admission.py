@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ from support.stand_in.kubernetes import errors, schemas
 from support.stand_in.kubernetes.kinds import Kind
 
 Object = dict[str, Any]
-HOSTS = "baremetalhosts.metal3.io"
+SECRETS, HOSTS = "secrets", "baremetalhosts.metal3.io"
 REGISTERING = ("", "registering")
 
 
@@ -21,12 +22,30 @@ def admit(kind: Kind, new: Object, old: Object | None) -> Object:
         if found:
             raise errors.invalid(kind, new["metadata"]["name"], *found[0])
         new = {**new, "spec": schemas.pruned(schema, new.get("spec", {}))}
+    if kind.name == SECRETS:
+        new = _encoded(kind, new)
     if kind.name == HOSTS:
         refusals = [*_of_host(new), *(_of_change(new, old) if old is not None else [])]
         if refusals:
             text = refusals[0] if len(refusals) == 1 else f"[{', '.join(refusals)}]"
             raise errors.Forbidden(f'admission webhook "baremetalhost.metal3.io" denied the request: {text}')
     return new
+
+
+def _encoded(kind: Kind, secret: Object) -> Object:
+    """What is given as text is stored as base64, as all data."""
+    texts = secret.get("stringData") or {}
+    data = {
+        **(secret.get("data") or {}),
+        **{key: base64.b64encode(text.encode()).decode() for key, text in texts.items()},
+    }
+    try:
+        for text in data.values():
+            base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise errors.invalid(kind, secret["metadata"]["name"], "data", f"illegal base64 data: {error}") from error
+    left = {name: part for name, part in secret.items() if name != "stringData"}
+    return {"type": "Opaque", **left, **({"data": data} if data else {})}
 
 
 def strict(kind: Kind, body: Object) -> list[str]:

@@ -9,7 +9,6 @@ from support.stand_in.kubernetes import errors, kinds, selectors
 from support.stand_in.kubernetes.store import Object, Store
 
 PODS, BUDGETS = "pods", "poddisruptionbudgets.policy"
-RETRY_SECONDS = 10
 
 
 def evict(store: Store, name: str, namespace: str, uid: str = "", *, dry: bool = False) -> None:
@@ -59,5 +58,5 @@ def _refused(budget: str, counted: dict[str, int]) -> errors.TooManyRequests:
     why = f"The disruption budget {budget} needs {needed} healthy pods and has {healthy} currently"
     return errors.TooManyRequests(
         "Cannot evict pod as it would violate the pod's disruption budget.",
-        {"causes": [{"reason": "DisruptionBudget", "message": why}], "retryAfterSeconds": RETRY_SECONDS},
+        {"causes": [{"reason": "DisruptionBudget", "message": why}]},
     )

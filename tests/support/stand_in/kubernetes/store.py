@@ -41,6 +41,8 @@ class Event(NamedTuple):
     kind: str
     object: Object
     version: int
+    old: Object | None = None
+    """What it was before."""
 
 
 Events = list[Event]
@@ -63,6 +65,10 @@ class Store:
         """Of the last change."""
         with self._changed:
             return self._version
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def create(self, kind: str, body: Object, manager: str = "", *, dry: bool = False) -> Object:
         """Also with the status that it is given."""
@@ -283,23 +289,25 @@ class Store:
         self._version += 1
         new = copy.deepcopy(new)
         new["metadata"]["resourceVersion"] = str(self._version)
-        self._objects[kind.name][_place(kind, new["metadata"])] = new
-        self._note(event, kind, new)
+        place = _place(kind, new["metadata"])
+        old = self._objects[kind.name].get(place)
+        self._objects[kind.name][place] = new
+        self._note(event, kind, new, old)
         return copy.deepcopy(new)
 
     def _remove(self, kind: Kind, old: Object) -> Object:
         self._version += 1
         gone = copy.deepcopy(old)
         gone["metadata"]["resourceVersion"] = str(self._version)
-        del self._objects[kind.name][_place(kind, old["metadata"])]
-        self._note(DELETED, kind, gone)
+        before = self._objects[kind.name].pop(_place(kind, old["metadata"]))
+        self._note(DELETED, kind, gone, before)
         self._collect(old["metadata"]["uid"])
         return copy.deepcopy(gone)
 
-    def _note(self, event: str, kind: Kind, item: Object) -> None:
+    def _note(self, event: str, kind: Kind, item: Object, old: Object | None) -> None:
         if len(self._events) == self._events.maxlen:
             self._forgotten = self._events[0].version
-        self._events.append(Event(event, kind.name, copy.deepcopy(item), self._version))
+        self._events.append(Event(event, kind.name, copy.deepcopy(item), self._version, copy.deepcopy(old)))
         self._changed.notify_all()
 
     def _collect(self, uid: str) -> None:
