@@ -37,20 +37,24 @@ class Logins:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()
-        self._noted: dict[tuple[str, str, bool], float] = {}
+        self._noted: dict[tuple[str | None, str, str, bool], float] = {}
 
     def succeeded(self, account: Account, address: str) -> None:
-        if self._is_due(account.name, address, failed=False):
-            self._add(account, "Login", account.name, address)
+        self._note(account, "Login", account.name, address)
 
     def failed(self, account: Account | None, address: str, name: str | None = None) -> None:
         """With another name than the account's, at a BMC that has no other account."""
         name = name or (account.name if account else "an unknown account")
-        if self._is_due(name, address, failed=True):
-            self._add(account, "Login refused", name, address, failed=True)
+        self._note(account, "Login refused", name, address, failed=True)
 
-    def _is_due(self, name: str, address: str, *, failed: bool) -> bool:
-        key, now = (name, address, failed), self._clock()
+    def _note(self, account: Account | None, text: str, name: str, address: str, *, failed: bool = False) -> None:
+        own = account.systems if account else None
+        for system in [None] if own is None else sorted(own):
+            if self._is_due((system, name, address, failed)):
+                self._log.add(system, LOGIN, text, By(name, address), failed=failed)
+
+    def _is_due(self, key: tuple[str | None, str, str, bool]) -> bool:
+        now = self._clock()
         with self._lock:
             if now - self._noted.get(key, -QUIET_SECONDS) < QUIET_SECONDS:
                 return False
@@ -60,8 +64,3 @@ class Logins:
                 self._noted.clear()
             self._noted[key] = now
             return True
-
-    def _add(self, account: Account | None, text: str, name: str, address: str, *, failed: bool = False) -> None:
-        own = account.systems if account else None
-        for system in [None] if own is None else sorted(own):
-            self._log.add(system, LOGIN, text, By(name, address), failed=failed)

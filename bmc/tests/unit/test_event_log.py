@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VM = "0b3f8f4e-8c1d-4f5e-9d5a-000000000001"
+OTHER_VM = "0b3f8f4e-8c1d-4f5e-9d5a-000000000002"
 SOMEBODY = By("operator", "192.0.2.1")
 
 
@@ -94,6 +95,14 @@ def test_who_listens_is_told(log: EventLog) -> None:
     log.listen(heard.append)
     log.add(VM, POWER, "Reset On", SOMEBODY)
     assert [(event.system, event.message) for event in heard] == [(VM, "Reset On by operator from 192.0.2.1")]
+
+
+def test_an_account_that_was_given_another_system_is_noted_there(log: EventLog) -> None:
+    password = passwords.HashedPassword(16, 1, 1, b"salt", bytes(32))
+    logins = Logins(log, Clock())
+    for system in (VM, OTHER_VM):
+        logins.succeeded(Account("node", password, frozenset({system})), "192.0.2.1")
+        assert [event.message for event in log.events(system)] == ["Login by node from 192.0.2.1"]
 
 
 def test_a_login_is_noted_in_the_log_of_whom_it_concerns_and_not_each_time(log: EventLog) -> None:
