@@ -20,7 +20,10 @@ TREE = Path(__file__).parents[1]
 if __name__ == "__main__":
     sys.path.insert(0, str(TREE / "playbooks/collections"))
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import TOP
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import (
+    TOP,
+    WITH_OTHER_PLATFORMS,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.keys import ANY, KEYS, LIST
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release, release_of
 
@@ -71,7 +74,7 @@ class Comparison:
         for key in own:
             if key in known:
                 yield from self._key(f"{section}: {key}", known[key], package, own[key])
-            elif section != "platform":
+            elif section not in WITH_OTHER_PLATFORMS:
                 yield f"{section}: {key} of the installer is not known here"
 
     def _key(self, where: str, known: str, package: str, go_type: str) -> Iterator[str]:

@@ -114,6 +114,8 @@ POOL = {
     "diskSetup": (4, 20),
     "management": (4, 22),
 }
+POOL_PLATFORM = {"baremetal": OLDEST}
+MACHINE_POOL: dict[str, Release] = {}
 NETWORKING = {
     "networkType": OLDEST,
     "machineNetwork": OLDEST,
@@ -154,6 +156,7 @@ TYPES: dict[type, tuple[str, ...]] = {
         "proxy",
         "bmc",
         "loadBalancer",
+        "defaultMachinePlatform",
     ),
     list: (
         "machineNetwork",
@@ -168,7 +171,7 @@ TYPES: dict[type, tuple[str, ...]] = {
 }
 """Of the rest, what is no free data is text, which numbers and booleans are made into."""
 FREE = ("networkConfig", "bgpPeers", "bgpVIPConfig", "pki", "networkObservability", "ovnKubernetesConfig", "diskSetup")
-FREE_TOO = ("bootstrapInPlace", "operatorPublishingStrategy", "defaultMachinePlatform", "labels", "annotations")
+FREE_TOO = ("bootstrapInPlace", "operatorPublishingStrategy", "labels", "annotations")
 
 LONGEST_NAME = 54
 VIRTUAL_MEDIA = ("redfish-virtualmedia", "idrac-virtualmedia", "ilo5-virtualmedia")
@@ -241,6 +244,10 @@ def _unknown_keys(config: dict[str, Any], release: Release) -> Iterator[str]:
     for path, pool in _pools(config):
         yield from _unknown(pool, POOL, path, release)
         yield from _unknown(_map(pool, "fencing"), FENCING, f"{path}.fencing", release)
+        own = _map(_map(pool, "platform"), "baremetal")
+        yield from _unknown(own, MACHINE_POOL, f"{path}.platform.baremetal", release)
+    default = _map(platform, "defaultMachinePlatform")
+    yield from _unknown(default, MACHINE_POOL, "platform.baremetal.defaultMachinePlatform", release)
     for number, item in enumerate(_map(_map(config, "controlPlane"), "fencing").get("credentials") or []):
         yield from _unknown(item, FENCING_CREDENTIAL, f"controlPlane.fencing.credentials[{number}]", release)
     for number, host in enumerate(_list(platform, "hosts")):
@@ -292,6 +299,9 @@ def _values(config: dict[str, Any], release: Release) -> Iterator[str]:
             yield f'{path}.hyperthreading: Unsupported value: "{pool["hyperthreading"]}"'
         if path.startswith("compute") and pool.get("architecture") != _map(config, "controlPlane").get("architecture"):
             yield f"{path}.architecture: Invalid value: heteregeneous multi-arch is not supported"
+        for name, value in _map(pool, "platform").items():
+            if name not in POOL_PLATFORM and value is not None:
+                yield f'{path}.platform.{name}: Invalid value: not for a machine pool when cluster is using "baremetal"'
     yield from _texts(config)
 
 

@@ -321,11 +321,23 @@ REFUSED = [
             "controlPlane.osImageStream: unknown key in release 4.21; remove it",
             "proxy.httpProxi: unknown key in release 4.21; did you mean httpProxy?",
             "imageDigestSources[0].mirror: unknown key in release 4.21; did you mean mirrors?",
+            "controlPlane.platform: must be a mapping (got 'x')",
             "platform.baremetal.additionalNTPServers: must be a list (got '192.168.126.1')",
             "platform.baremetal.loadBalancer: must be a mapping (got a list)",
             "platform.baremetal.bmcVerifyCA: must be text (got a mapping)",
             "fips: must be true or false, without quotes (got 'yes')",
             "imageDigestSources[0].source: must be text (got a mapping)",
+        ],
+    ),
+    (
+        "platforms of pools",
+        "{controlPlane: {platform: {aws: {}, baremetal: []}}, compute: [{name: worker, replicas: 0, platform: {baremetal: {type: x}}}], platform: {baremetal: {defaultMachinePlatform: []}}}",
+        "4.20.3",
+        [
+            "compute[0].platform.baremetal.type: unknown key in release 4.20; remove it",
+            "controlPlane.platform.aws: must be left out: not available on the platform baremetal",
+            "controlPlane.platform.baremetal: must be a mapping (got a list)",
+            "platform.baremetal.defaultMachinePlatform: must be a mapping (got a list)",
         ],
     ),
     (

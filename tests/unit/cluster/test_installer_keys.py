@@ -14,8 +14,12 @@ import pytest
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.keys import KEYS
 
 GO = {"text": "string", "number": "*int64", "boolean": "bool", "any": "map[string]string"}
-BAREMETAL = ("platform.baremetal", "loadBalancer", "host", "bmc", "rootDeviceHints")
-STRUCTS = {"install-config": "InstallConfig", "platform.baremetal": "baremetal.Platform"}
+BAREMETAL = ("platform.baremetal", "loadBalancer", "host", "bmc", "rootDeviceHints", "machinePool")
+STRUCTS = {
+    "install-config": "InstallConfig",
+    "platform.baremetal": "baremetal.Platform",
+    "machinePool": "baremetal.MachinePool",
+}
 
 
 def go_name(section: str) -> str:

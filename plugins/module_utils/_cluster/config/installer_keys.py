@@ -12,6 +12,8 @@ from __future__ import annotations
 
 TOP = "install-config"
 PLATFORM = "platform.baremetal"
+WITH_OTHER_PLATFORMS = ("platform", "poolPlatform")
+"""Sections that have keys for platforms other than baremetal, which this table leaves out."""
 
 SECTIONS: dict[str, dict[str, str]] = {
     TOP: {
@@ -68,13 +70,15 @@ SECTIONS: dict[str, dict[str, str]] = {
     "pool": {
         "name": "text",
         "replicas": "number",
-        "platform": "any",
+        "platform": "poolPlatform",
         "hyperthreading": "text",
         "architecture": "text",
         "fencing": "fencing 4.19",
         "diskSetup": "any[] 4.20",
         "management": "text 4.22",
     },
+    "poolPlatform": {"baremetal": "machinePool"},
+    "machinePool": {},
     "fencing": {"credentials": "fencingCredential[] 4.19"},
     "fencingCredential": {
         "hostName": "text 4.19",
@@ -105,7 +109,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "provisioningDHCPExternal": "boolean",
         "provisioningDHCPRange": "text",
         "hosts": "host[]",
-        "defaultMachinePlatform": "any",
+        "defaultMachinePlatform": "machinePool",
         "apiVIP": "text",
         "apiVIPs": "text[] 4.12",
         "ingressVIP": "text",

@@ -9,7 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import SECTIONS, TOP
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.installer_keys import (
+    SECTIONS,
+    TOP,
+    WITH_OTHER_PLATFORMS,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.reading import invalid
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import WARNING, Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be, nearest, show_key
@@ -68,7 +72,7 @@ def _unknown(value: Any, kind: str, path: str, release: Release) -> Iterator[Fin
             where, key = inside(path, show_key(name)), KEYS[kind].get(name)
             if key and key.since <= release:
                 yield from _unknown(item, key.type, where, release)
-            elif kind != "platform":  # where another platform is refused as such
+            elif kind not in WITH_OTHER_PLATFORMS:  # where another platform is refused as such
                 yield invalid(where, _why(name, key, kind, release))
 
 

@@ -30,6 +30,8 @@ ONE_OF = {
     f"{PLATFORM}.loadBalancer.type": ("OpenShiftManagedDefault", "UserManaged"),
     f"{PLATFORM}.dnsRecordsType": ("", "Internal", "External"),
 }
+BAREMETAL = "baremetal"
+LEFT_OUT = f"must be left out: not available on the platform {BAREMETAL}"
 OF_OTHER_PLATFORMS = ("credentialsMode", "operatorPublishingStrategy", "networking.clusterNetworkMTU")
 HYPERTHREADING = ("", "Enabled", "Disabled")
 GATED = ("pki", f"{PLATFORM}.bgpVIPConfig")
@@ -44,7 +46,7 @@ def problems(config: dict[str, Any], release: Release) -> Iterator[Finding]:
             yield invalid(path, must_be(" or ".join(filter(None, names)), value))
     for path in OF_OTHER_PLATFORMS:
         if at(config, path) not in (None, ""):
-            yield invalid(path, "must be left out: not available on the platform baremetal")
+            yield invalid(path, LEFT_OUT)
     yield from _pools(config)
     yield from _feature_set(config, release)
     yield from _gated(config)
@@ -63,6 +65,10 @@ def _pools(config: dict[str, Any]) -> Iterator[Finding]:
         if path.startswith("compute") and pool.get("architecture", architecture) != architecture:
             right = f"{architecture or 'left out'}, as that of controlPlane"
             yield invalid(f"{path}.architecture", must_be(right, pool.get("architecture")))
+        platforms = pool.get("platform")
+        for name in platforms if isinstance(platforms, Mapping) else []:
+            if name != BAREMETAL:
+                yield invalid(inside(f"{path}.platform", show_key(name)), LEFT_OUT)
 
 
 def _feature_set(config: dict[str, Any], release: Release) -> Iterator[Finding]:
