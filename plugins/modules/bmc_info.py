@@ -14,11 +14,8 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.read_only
   - nometal.ipi.bmc_service
-attributes:
-  check_mode:
-    support: full
-    description: It never changes anything.
 """
 
 EXAMPLES = r"""

@@ -17,11 +17,8 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.read_only
   - nometal.ipi.host_memory
-attributes:
-  check_mode:
-    support: full
-    description: It never changes anything.
 """
 
 EXAMPLES = r"""

@@ -14,6 +14,8 @@ description:
   - If the lab's nodes are given, it also tells which of them are switched off, as they are after a reboot of the host.
 author:
   - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   lab:
     description: Name of the lab.
@@ -24,10 +26,6 @@ options:
     type: list
     elements: dict
     default: []
-attributes:
-  check_mode:
-    support: full
-    description: Changes nothing.
 """
 
 EXAMPLES = r"""

@@ -14,6 +14,8 @@ description:
   - It runs on the controller, and touches no host.
 author:
   - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   hypervisors:
     description: The hosts that carry the lab, by inventory name. C(lab_spec.hypervisors) need not name them then.
@@ -24,10 +26,6 @@ options:
     description: A text that ends the message, for whoever cannot or need not correct C(lab_spec).
     type: str
     default: ""
-attributes:
-  check_mode:
-    support: full
-    description: It never changes anything.
 """
 
 EXAMPLES = r"""

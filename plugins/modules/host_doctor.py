@@ -17,13 +17,8 @@ description:
   - It does not fail because of a blocker; whoever calls it decides.
 author:
   - nometal.ipi contributors (@nometal)
-attributes:
-  check_mode:
-    support: full
-    description: Runs in check mode as it does otherwise, for it changes nothing.
-  diff_mode:
-    support: none
-    description: There is nothing that could differ.
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   name:
     description: The lab's name. By it the installer's bootstrap VM of this lab is known.

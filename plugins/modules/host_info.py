@@ -14,6 +14,8 @@ description:
   - Changes nothing.
 author:
   - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   home:
     description: Directory in which labs are registered.
@@ -28,10 +30,6 @@ options:
     type: list
     elements: str
     default: []
-attributes:
-  check_mode:
-    support: full
-    description: It changes nothing in any mode.
 """
 
 EXAMPLES = r"""

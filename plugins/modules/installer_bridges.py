@@ -15,13 +15,8 @@ description:
     active interfaces, which takes a port that has carrier. Changes nothing.
 author:
   - nometal.ipi contributors (@nometal)
-attributes:
-  check_mode:
-    support: full
-    description: Runs in check mode as it does otherwise, for it changes nothing.
-  diff_mode:
-    support: none
-    description: There is nothing that could differ.
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   bridges:
     description: The bridges, as C(externalBridge) and C(provisioningBridge) of install-config.yaml name them.

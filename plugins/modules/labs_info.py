@@ -18,11 +18,8 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.read_only
   - nometal.ipi.libvirt
-attributes:
-  check_mode:
-    support: full
-    description: It never changes anything.
 options:
   lab:
     description: Name of the lab. Without it, all labs are listed and no more is asked.

@@ -17,6 +17,8 @@ description:
     asks the roles of all stages.
 author:
   - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   stage:
     description: Name of the stage, with which each refusal begins.
@@ -69,9 +71,6 @@ attributes:
   action:
     support: full
     description: It has a part that runs on the controller, where the tasks of roles are.
-  check_mode:
-    support: full
-    description: It never changes anything.
 """
 
 EXAMPLES = r"""

@@ -14,13 +14,8 @@ description:
   - A registry that is not reachable causes a warning only, since a lab without internet access pulls from a mirror.
 author:
   - nometal.ipi contributors (@nometal)
-attributes:
-  check_mode:
-    support: full
-    description: Runs in check mode as it does otherwise, for it changes nothing.
-  diff_mode:
-    support: none
-    description: There is nothing that could differ.
+extends_documentation_fragment:
+  - nometal.ipi.read_only
 options:
   pull_secret:
     description: Logins of registries, JSON with C(auths) in it.
