@@ -9,10 +9,17 @@ class BmcFailed(Exception):  # noqa: N818 - reads as a sentence
     """In Ironic's words, more or less."""
 
 
+class BmcUnreachable(BmcFailed):
+    """It does not answer, or nobody trusts its certificate."""
+
+
 class Bmc(Protocol):
     def power(self) -> str: ...
 
     def switch(self, wanted: str) -> None: ...
+
+    def shut_down(self) -> None:
+        """Asks the system to; it may not heed it."""
 
     def insert(self, url: str) -> None: ...
 

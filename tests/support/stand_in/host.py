@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import tempfile
 import threading
-from pathlib import Path
 from typing import Any, Callable
 
 from lxml import etree
-from support.stand_in import bootstrap
+from support.stand_in import bootstrap, disks
 from support.stand_in.bmc import Bmc, BmcFailed, has_drive
 from support.stand_in.ipmi import Ipmi
 from support.stand_in.redfish import Redfish
 
 SYSTEM = b"STAND-IN SYSTEM\n"
 """What is on the disk of a node that is installed."""
-SECTOR = 512
 UNINITIALIZED, REGISTERING, INSPECTING, PREPARING = "uninitialized", "registering", "inspecting", "preparing"
 AVAILABLE, PROVISIONING, PROVISIONED = "available", "provisioning", "provisioned"
 
@@ -40,7 +35,7 @@ class Host(threading.Thread):
         """Its kind, and what the BMC had against it, or the scenario."""
         self.deploy = threading.Event()
         """Until it is set, the host stays available."""
-        self._bmc = _driver(told, authority)
+        self._bmc = driver(told["bmc"]["address"], told["bmc"], authority)
         self._medium = medium
         self._wait = wait
         self._hold = hold
@@ -93,40 +88,16 @@ class Host(threading.Thread):
         self._bmc.switch("On")
 
 
-def _driver(told: dict[str, Any], authority: str) -> Bmc:
-    bmc = told["bmc"]
-    if bmc["address"].startswith("ipmi:"):
-        return Ipmi(bmc["address"], bmc)
-    return Redfish(bmc["address"], bmc, authority)
+def driver(address: str, bmc: dict[str, Any], authority: str) -> Bmc:
+    return Ipmi(address, bmc) if address.startswith("ipmi:") else Redfish(address, bmc, authority)
 
 
 def write_system(told: dict[str, Any]) -> None:
     """From outside, while it is off."""
     with bootstrap.connection() as connection:
         found = bootstrap.nodes(connection, [told]).values()
-        disks = [disk for node in found for disk in etree.fromstring(node.XMLDesc()).iterfind("devices/disk")]
+        own = [disk for node in found for disk in disks.of(etree.fromstring(node.XMLDesc()))]
     serial = str(told.get("rootDeviceHints", {}).get("serialNumber", ""))
-    own = [disk for disk in disks if disk.get("device") == "disk" and disk.find("source") is not None]
-    chosen = [disk for disk in own if serial and disk.findtext("serial") == serial] or own
+    chosen = [disk for disk in own if serial and disk.serial == serial] or own
     if chosen:
-        _write(_value(chosen[0], "source/@file"), _value(chosen[0], "driver/@type"))
-
-
-def _value(disk: etree._Element, place: str) -> str:
-    path, attribute = place.split("/@")
-    found = disk.find(path)
-    return "" if found is None else str(found.get(attribute, ""))
-
-
-def _write(disk: str, form: str) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        pattern = Path(directory) / "pattern"
-        pattern.write_bytes(SYSTEM.ljust(SECTOR, b"\0"))
-        done = subprocess.run(
-            ["qemu-io", "-f", form, "-c", f"write -s {pattern} 0 {SECTOR}", disk],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode != 0 or re.search("failed|error", done.stdout, re.IGNORECASE):
-        raise BmcFailed(f"Image provisioning failed: {(done.stderr or done.stdout).strip()}")
+        disks.write(chosen[0], SYSTEM)

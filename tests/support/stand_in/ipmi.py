@@ -32,6 +32,9 @@ class Ipmi:
                 raise BmcFailed(f"Failed to change power state to '{wanted.lower()}'.")
             time.sleep(0.1)
 
+    def shut_down(self) -> None:
+        self._tool("power", "soft")
+
     def insert(self, url: str) -> None:
         raise BmcFailed(f"IPMI has no drive for {url}.")
 

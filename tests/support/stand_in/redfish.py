@@ -10,7 +10,7 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from support.stand_in.bmc import BmcFailed
+from support.stand_in.bmc import BmcFailed, BmcUnreachable
 
 SECONDS, POWER_SECONDS = 90, 60
 
@@ -20,6 +20,7 @@ class Redfish:
         scheme, _, rest = address.partition("://")
         parts = urlsplit(f"{'http' if scheme.endswith('+http') else 'https'}://{rest}")
         self._place = (parts.hostname or "", parts.port)
+        self._root = f"{parts.scheme}://{parts.netloc}"
         self._system = parts.path
         self._login = f"{bmc['username']}:{bmc['password']}"
         self._tls = _trust(bmc, authority) if parts.scheme == "https" else None
@@ -36,6 +37,9 @@ class Redfish:
             if time.monotonic() > deadline:
                 raise BmcFailed(f"Failed to change power state to '{wanted.lower()}'.")
             time.sleep(0.1)
+
+    def shut_down(self) -> None:
+        self._ask("POST", f"{self._system}/Actions/ComputerSystem.Reset", {"ResetType": "GracefulShutdown"})
 
     def insert(self, url: str) -> None:
         self.eject()
@@ -70,12 +74,24 @@ class Redfish:
             response = connection.getresponse()
             data = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise BmcFailed(f"Unable to connect to {self._place[0]}:{self._place[1]}. Error: {error}") from error
+            raise BmcUnreachable(self._unreachable(error)) from error
         finally:
             connection.close()
         if response.status >= http.client.BAD_REQUEST:
-            raise BmcFailed(f"HTTP {method} {path} returned code {response.status}. {_message(data)}")
+            raise BmcFailed(f"HTTP {method} {self._root}{path} returned code {response.status}. {_message(data)}")
         return json.loads(data) if data else {}
+
+    def _unreachable(self, error: Exception) -> str:
+        """As sushy, requests and urllib3 say it together."""
+        kind = "HTTPSConnectionPool" if self._tls else "HTTPConnectionPool"
+        host, port = self._place
+        cause = (
+            f"SSLError({error!r})"
+            if isinstance(error, ssl.SSLError)
+            else f"NewConnectionError('Failed to establish a new connection: {error}')"
+        )
+        why = f"{kind}(host='{host}', port={port}): Max retries exceeded with url: /redfish/v1/ (Caused by {cause})"
+        return f"Unable to connect to {self._root}/redfish/v1/. Error: {why}"
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls:
@@ -97,6 +113,8 @@ def _trust(bmc: dict[str, Any], authority: str) -> ssl.SSLContext:
 
 def _message(data: bytes) -> str:
     try:
-        return str(json.loads(data)["error"]["@Message.ExtendedInfo"][0]["Message"])
+        error = json.loads(data)["error"]
+        extended = error["@Message.ExtendedInfo"]
+        return f"{error['code']}: {error['message']} Extended information: {extended}"
     except (ValueError, KeyError, IndexError, TypeError):
         return ""

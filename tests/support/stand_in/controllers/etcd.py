@@ -1,0 +1,135 @@
+"""etcd and its operator, as far as a control plane node can be replaced: members, Secrets, pods and conditions."""
+
+from __future__ import annotations
+
+import json
+import zlib
+
+from support.stand_in.controllers import objects
+from support.stand_in.controllers.cluster import Cluster
+from support.stand_in.controllers.objects import CONFIG_MAPS, ETCDS, NODES, PODS, SECRETS, Object
+from support.stand_in.controllers.workloads import MASTER
+from support.stand_in.kubernetes.errors import Exists
+
+OPERATOR, ETCD = "etcd-operator", "etcd"
+NAMESPACE = "openshift-etcd"
+SECRET_PREFIXES = ("etcd-peer", "etcd-serving", "etcd-serving-metrics")
+MEMBERS = "stand-in-etcd-members"
+"""The ConfigMap that says who is a member: what real members keep among themselves."""
+ROLLOUT_STEPS = 2
+
+
+class EtcdController:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rollout = 0.0
+        self._forced = ""
+
+    def reconcile(self) -> None:
+        operator = self._cluster.find(ETCDS, "cluster")
+        if not operator:
+            return
+        nodes = [node for node in self._cluster.store.list(NODES) if MASTER in objects.labels_of(node)]
+        if not nodes:
+            return
+        members = read_members(self._cluster)
+        if not members:
+            members = {objects.name(node): _member(node) for node in nodes}
+            write_members(self._cluster, members)
+        for node in nodes:
+            self._keep_secrets(operator, objects.name(node))
+            self._join(node, nodes, members)
+        self._tell(operator, nodes, members)
+
+    def _join(self, node: Object, nodes: list[Object], members: dict[str, Object]) -> None:
+        """One at a time, once the others are healthy: a member that is gone would cost the quorum."""
+        name = objects.name(node)
+        there = {objects.name(one): one for one in nodes}
+        lost = [member for member in members if member not in there or not _is_ready(there[member])]
+        if name not in members and not lost and _is_ready(node):
+            members[name] = _member(node)
+            write_members(self._cluster, members)
+
+    def _keep_secrets(self, operator: Object, node: str) -> None:
+        """A Secret that was deleted comes back, and its node's pod is rolled out again."""
+        for prefix in SECRET_PREFIXES:
+            name = f"{prefix}-{node}"
+            if not self._cluster.find(SECRETS, name, NAMESPACE):
+                new = {"metadata": {"name": name, "namespace": NAMESPACE}, "type": "kubernetes.io/tls", "data": {}}
+                try:
+                    self._cluster.store.create(SECRETS, new, manager=OPERATOR)
+                except Exists:
+                    continue
+                self._rollout = self._cluster.clock() + ROLLOUT_STEPS * self._cluster.step()
+        forced = objects.spec(operator).get("forceRedeploymentReason", "")
+        if forced != self._forced:
+            self._rollout, self._forced = self._cluster.clock() + ROLLOUT_STEPS * self._cluster.step(), forced
+
+    def _tell(self, operator: Object, nodes: list[Object], members: dict[str, Object]) -> None:
+        ready = {objects.name(node) for node in nodes if _is_ready(node)}
+        healthy = [name for name in members if name in ready]
+        lost = sorted(set(members) - set(healthy))
+        rolling = self._cluster.clock() < self._rollout
+        now = self._cluster.clock()
+        available = len(healthy) * 2 > len(members)
+        text = f"{len(healthy)} members are available"
+        text += f", {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} unhealthy" if lost else ""
+        wanted = {
+            "EtcdMembersAvailable": (
+                "True" if available else "False",
+                "EtcdQuorate" if available else "NoQuorum",
+                text,
+            ),
+            "EtcdMembersDegraded": ("True", "UnhealthyMembers", text) if lost else ("False", "AsExpected", text),
+            "NodeInstallerProgressing": ("True", "NodeInstaller", "rolling out")
+            if rolling
+            else ("False", "AllNodesAtLatestRevision", f"{len(nodes)} nodes are at revision 7"),
+        }
+        known = {kind: objects.condition(operator, kind) for kind in wanted}
+        if any((known[kind].get("status"), known[kind].get("message")) != told[::2] for kind, told in wanted.items()):
+
+            def tell(item: Object) -> None:
+                for kind, told in wanted.items():
+                    objects.with_condition(item, now, kind, *told)
+
+            self._cluster.change(ETCDS, operator, tell, OPERATOR, subresource="status")
+        self._tell_pods(nodes, healthy)
+
+    def _tell_pods(self, nodes: list[Object], healthy: list[str]) -> None:
+        for node in nodes:
+            pod = self._cluster.find(PODS, f"{ETCD}-{objects.name(node)}", NAMESPACE)
+            state = "True" if objects.name(node) in healthy else "False"
+            if pod and objects.condition(pod, "Ready").get("status") != state:
+
+                def tell(item: Object, state: str = state) -> None:
+                    objects.with_condition(item, self._cluster.clock(), "Ready", state)
+
+                self._cluster.change(PODS, pod, tell, OPERATOR, subresource="status")
+
+
+def read_members(cluster: Cluster) -> dict[str, Object]:
+    """By the name of their node."""
+    found = cluster.find(CONFIG_MAPS, MEMBERS, NAMESPACE)
+    return {name: json.loads(text) for name, text in ((found or {}).get("data") or {}).items()}
+
+
+def write_members(cluster: Cluster, members: dict[str, Object]) -> None:
+    data = {name: json.dumps(member) for name, member in members.items()}
+    found = cluster.find(CONFIG_MAPS, MEMBERS, NAMESPACE)
+    if found:
+        cluster.change(CONFIG_MAPS, found, lambda item: item.update(data=data), ETCD)
+    else:
+        new = {"metadata": {"name": MEMBERS, "namespace": NAMESPACE}, "data": data}
+        cluster.store.create(CONFIG_MAPS, new, manager=ETCD)
+
+
+def _member(node: Object) -> Object:
+    every = objects.status(node).get("addresses") or ()
+    address = next((one["address"] for one in every if one["type"] == "InternalIP"), "127.0.0.1")
+    host = f"[{address}]" if ":" in address else address
+    number = zlib.crc32(objects.uid(node).encode())
+    return {"id": f"{number:016x}", "peer": f"https://{host}:2380", "client": f"https://{host}:2379"}
+
+
+def _is_ready(node: Object) -> bool:
+    return objects.condition(node, "Ready").get("status") == "True"
