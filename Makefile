@@ -9,7 +9,7 @@ VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab labs doctor rehearse teardown docs clean
+.PHONY: help lab labs doctor rehearse stop start teardown docs clean
 .PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
 
 help: ## List the targets
@@ -23,6 +23,12 @@ doctor: $(VENV)/.lab ## Tell whether the host can carry the lab; change nothing
 
 rehearse: $(VENV)/.lab ## Rehearse the installation on the lab as it stands
 	$(IN_VENV) ansible-playbook playbooks/rehearse.yml -i $(LAB) $(ARGS)
+
+stop: $(VENV)/.lab ## Shut the nodes of the lab down, workers first
+	$(IN_VENV) ansible-playbook playbooks/stop.yml -i $(LAB) $(ARGS)
+
+start: $(VENV)/.lab ## Switch on the nodes that were shut down, the control plane first
+	$(IN_VENV) ansible-playbook playbooks/start.yml -i $(LAB) $(ARGS)
 
 labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its lab_spec says
 	$(IN_VENV) ansible-playbook playbooks/labs.yml -i $(LAB) $(ARGS)

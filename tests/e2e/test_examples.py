@@ -44,11 +44,23 @@ ORDER = (
     ),
     *("host_forwarding", "router_advertisements", "brought_packages", "labs_info", "directory_removal", "refusals"),
     *("storage_pool", "libvirt_bridge_net", "veth_pair", "lab_firewall", "split_dns", "installer_bridges", "bmh_vm"),
-    *("bmc_software", "redfish_emulator", "bmc_faults", "bmc_info", "rehearsal_image", "rehearsal", "rehearsal_page"),
+    *(
+        "bmc_software",
+        "redfish_emulator",
+        "bmc_faults",
+        "bmc_info",
+        "cluster_power",
+        "rehearsal_image",
+        "rehearsal",
+        "rehearsal_page",
+    ),
     *("installer_tools", "registry_logins", "install_config", "install_config_errors", "install_manifests"),
     *("cluster_install", "cluster_watch", "cluster_info", "install_bundle", "cluster_removal", "follow"),
 )
-ROLES = ("host_prep", "lab_network", "node_vms", "bmc_emulation", "rehearsal", "ipi_install")
+ROLES = (
+    *("host_prep", "lab_network", "node_vms", "bmc_emulation", "rehearsal", "ipi_install"),
+    *("cluster_stop", "cluster_start"),
+)
 PAGES = ("docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES), "docs/bmc.md")
 REMOVES = {"absent", "restored", "released", "tidied"}
 ALWAYS_REMOVES = {"cluster_removal", "directory_removal", "libvirt_leftovers"}

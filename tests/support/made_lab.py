@@ -35,12 +35,17 @@ def start(**spec: Any) -> LabHost:
     """A host that has been switched off since its lab was made; `spec` replaces keys of the shipped lab_spec."""
     host = lab_host.start(upon=_disk(spec))
     try:
-        wait_until("the lab is up", lambda: host.run(IS_UP, check=False).returncode == 0)
-        host.run(LOGS_VMS)
+        wait_until_up(host)
     except BaseException:
         host.destroy()
         raise
     return host
+
+
+def wait_until_up(host: LabHost) -> None:
+    """After each boot of the host."""
+    wait_until("the lab is up", lambda: host.run(IS_UP, check=False).returncode == 0)
+    host.run(LOGS_VMS)
 
 
 @cache

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking a lab's BMC service what it says about many systems at once, as any client would."""
+"""A client of a lab's BMC service, as any other, for many systems at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECONDS = 10
 AT_ONCE = 4
-OK = 200
+OK, NO_CONTENT = 200, 204
 UNAUTHORIZED, TOO_MANY = 401, 429
 """The latter where a login was refused too often."""
 LOGIN_REFUSED, TIMEOUT = "login-refused", "timeout"
@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def is_ok(self) -> bool:
-        return self.status == OK
+        return self.status in (OK, NO_CONTENT)
 
 
 class Client:
@@ -59,10 +59,19 @@ class Client:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return list(pool.map(self.get, paths))
 
+    def post_all(self, paths: Iterable[str], body: Mapping[str, Any]) -> list[Answer]:
+        """The same to each."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(lambda path: self._ask("POST", path, body), paths))
+
     def get(self, path: str) -> Answer:
+        return self._ask("GET", path)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         connection = self._connection()
+        headers = {**self._headers, **({} if body is None else {"Content-Type": "application/json"})}
         try:
-            connection.request("GET", path, headers=self._headers)
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
             return _answer(response.status, response.read())
         except (OSError, http.client.HTTPException) as error:
@@ -85,6 +94,8 @@ class Client:
 
 def _answer(status: int, data: bytes) -> Answer:
     failure = LOGIN_REFUSED if status in (UNAUTHORIZED, TOO_MANY) else ""
+    if status == NO_CONTENT:
+        return Answer(status)
     try:
         body = json.loads(data)
     except ValueError:

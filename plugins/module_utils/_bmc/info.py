@@ -19,7 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import to_d
 def information(home: str, lab: str) -> dict[str, Any]:
     directory = layout.directory_of(home, lab)
     logins = credentials.file_of(home, lab)
-    config = _config(directory / "config.json")
+    config = read_config(directory / "config.json")
     try:
         nodes = _information(config, directory / "tls/ca.pem", logins)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -48,7 +48,7 @@ REMEDY = "Run playbooks/bmc.yml."
 NOTHING = {"power": None, "boot": None, "media": None, "trouble": "", "failure": ""}
 
 
-def _config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -64,16 +64,21 @@ def _address(config: dict[str, Any], uuid: str, ipmi: Endpoint | None) -> str:
 
 
 def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str]) -> dict[str, dict[str, Any]]:
-    login = credentials.read(logins)[OPERATOR]
-    try:
-        client = Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login)
-    except OSError as error:
-        raise OperatorError(f"{ca} cannot be used: {error}. {REMEDY}") from error
+    client = operator_client(config, ca, logins)
     paths = [f"/redfish/v1/Systems/{uuid}" for uuid in uuids]
     answers = client.get_all([*paths, *(f"{path}/VirtualMedia/Cd" for path in paths)])
     return {
         uuid: _told(system, media) for uuid, system, media in zip(uuids, answers[: len(uuids)], answers[len(uuids) :])
     }
+
+
+def operator_client(config: dict[str, Any], ca: Path, logins: Path) -> Client:
+    """By Redfish."""
+    login = credentials.read(logins)[OPERATOR]
+    try:
+        return Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login)
+    except OSError as error:
+        raise OperatorError(f"{ca} cannot be used: {error}. {REMEDY}") from error
 
 
 def _told(system: Answer, media: Answer) -> dict[str, Any]:

@@ -47,9 +47,11 @@ LABS = "labs"
 """Below /var/lib/nometal: one directory for each lab."""
 RECORD_OF_MODEL, RECORD_OF_NAME = "lab.json", "registered"
 """One of them registers a lab on a host."""
-KNOWN_OF_LAB = (RECORD_OF_MODEL, RECORD_OF_NAME, "rehearsal.html", "rehearsal.json", ".*.new")
+RECORD_OF_STOP = "stopped.json"
+"""Which VMs `make stop` has switched off."""
+KNOWN_OF_LAB = (RECORD_OF_MODEL, RECORD_OF_NAME, RECORD_OF_STOP, "rehearsal.html", "rehearsal.json", ".*.new")
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
-KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "jobs")
+KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "power.jsonl", "jobs")
 """In the directory of its runs."""
 
 
@@ -142,6 +144,11 @@ class Paths:
     def events(self) -> Path:
         """The event log of the run."""
         return RUNS / self.lab / "events.jsonl"
+
+    @property
+    def power_events(self) -> Path:
+        """The event log of a stop or start."""
+        return RUNS / self.lab / "power.jsonl"
 
 
 def lab_name(lab: str) -> str:
