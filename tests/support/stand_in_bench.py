@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd
 
 POOLS = "/var/lib/libvirt/openshift-images"
-FAST = {"speed": 0.01}
+FAST = {"speed": 0.01, "kubectl": ""}
 AUTH = "aWQ6cGFzcwo="
 """Of the pull secret."""
 

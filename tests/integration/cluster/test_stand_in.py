@@ -135,7 +135,10 @@ def test_a_stopped_installation_is_taken_up_again_and_can_fail_at_each_stage(ben
         bench.play(fail={"stage": stage, "message": "it is told to"})
         failed = bench.run("wait-for", "bootstrap-complete")
         assert (failed.returncode, "Bootstrap failed to complete: it is told to" in failed.stderr) == (5, True), stage
-    wait_until("its error is shown", lambda: bench.oc("bmh", "control-plane-1")["status"]["errorType"])
+    wait_until(
+        "its error is shown",
+        lambda: bench.oc("bmh", "control-plane-1", "-n", "openshift-machine-api")["status"]["errorType"],
+    )
     bench.play(hang={"stage": "control plane", "host": "control-plane-1"}, fail="etcd")
     with bench.started("wait-for", "bootstrap-complete") as running:
         bench.waits_for("  baremetalhost: control-plane-2: provisioned")

@@ -21,7 +21,9 @@ from typing import Any
 
 import libvirt
 from support.stand_in import bootstrap, pki, servers
+from support.stand_in.kubernetes.store import Store
 from support.stand_in.lab import Lab
+from support.stand_in.resources import Publisher
 from support.stand_in.servers import MEDIA, MEDIA_BY_TLS
 from support.stand_in.world import World
 
@@ -88,17 +90,18 @@ def _open(lab: Lab, told: dict[str, Any]) -> World:
     media = pki.Pair(**told["media"]) if told["media"] else None
     host = f"[{address}]" if ":" in address else address
     world = World(lab, f"https://{host}:{MEDIA_BY_TLS}" if media else f"http://{host}:{MEDIA}")
+    store = Store()
+    Publisher(world, store).start()
     servers.serve_media(address, media)
     servers.serve_ironic(world, address)
-    threading.Thread(target=_open_api, args=(world, told), name="opens the API", daemon=True).start()
+    threading.Thread(target=_open_api, args=(world, store, told), name="opens the API", daemon=True).start()
     world.start()
     return world
 
 
-def _open_api(world: World, told: dict[str, Any]) -> None:
+def _open_api(world: World, store: Store, told: dict[str, Any]) -> None:
     world.api_is_up.wait()
-    for address in world.lab.api_vips:
-        servers.serve_api(world, address, pki.Pair(**told["server"]), told["ca"]["certificate"])
+    servers.serve_api(world, store, pki.Pair(**told["server"]), told["ca"]["certificate"])
 
 
 def _stay(lab: Lab, world: World) -> None:

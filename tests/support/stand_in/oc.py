@@ -1,27 +1,26 @@
-"""`oc`, as far as it is used: its version, tools out of a release image, and reading the cluster."""
+"""`oc`: its version, and tools of a release image. The host's kubectl does the rest, or else this reads the cluster."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
-from support.stand_in import package, release
+from support.stand_in import documents, package, release, scenario
 from support.stand_in.api import Api, Unreachable
-from support.stand_in.resources import PATHS
+from support.stand_in.kubernetes import kinds
+from support.stand_in.kubernetes.kinds import Kind
 
-ALIASES = {
-    **{name: name for name in PATHS},
-    **{name[:-1]: name for name in PATHS},
-    "co": "clusteroperators",
-    "bmh": "baremetalhosts",
-    "no": "nodes",
-    "cm": "configmaps",
-}
+ADMINISTRATION = ("cordon", "uncordon", "drain", "certificate", "taint", "top")
+"""What `oc adm` has that is kubectl's."""
 COMMANDS = ("openshift-install", "openshift-baremetal-install", "openshift-install-fips", "oc")
-OK, UNAUTHORIZED = 200, 401
+OK, UNAUTHORIZED, MISSING = 200, 401, 404
+OPTION_OF_KUBECONFIG = "--kubeconfig"
 
 
 class OcFailed(Exception):  # noqa: N818 - reads as a sentence
@@ -29,6 +28,10 @@ class OcFailed(Exception):  # noqa: N818 - reads as a sentence
 
 
 def main(version: str) -> int:
+    words = sys.argv[1:]
+    kubectl = scenario.read("").kubectl
+    if not _is_own(words) and os.access(kubectl, os.X_OK):
+        os.execv(kubectl, [kubectl, *_for_kubectl(words), *_where(words)])  # noqa: S606 - it is to become it
     options = _parser().parse_args()
     try:
         if options.command == "version":
@@ -41,6 +44,38 @@ def main(version: str) -> int:
         sys.stderr.write(f"{failed}\n")
         return 1
     return 0
+
+
+def _is_own(words: list[str]) -> bool:
+    """What kubectl does not have, or not as oc has it."""
+    commands = [word for word in words if not word.startswith("-")]
+    return commands[:1] == ["version"] or commands[:2] == ["adm", "release"]
+
+
+def _for_kubectl(words: list[str]) -> list[str]:
+    if "adm" in words:
+        place = words.index("adm")
+        if words[place + 1 : place + 2] and words[place + 1] in ADMINISTRATION:
+            return [*words[:place], *words[place + 1 :]]
+    return words
+
+
+def _where(words: list[str]) -> list[str]:
+    """Options for a server whose name no name server knows: the stand-in has noted its address."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(OPTION_OF_KUBECONFIG, type=Path)
+    told = parser.parse_known_args(words)[0].kubeconfig or Path(os.environ.get("KUBECONFIG", ""))
+    if not told.is_file():
+        return []
+    cluster = documents.load(told.read_text(encoding="utf-8"))["clusters"][0]["cluster"]
+    host, port = urlsplit(cluster["server"]).hostname, urlsplit(cluster["server"]).port
+    try:
+        socket.getaddrinfo(host, port)
+    except OSError:
+        address = cluster.get("extensions", [{"extension": {}}])[0]["extension"].get("address", "")
+        shown = f"[{address}]" if ":" in address else address
+        return [f"--server=https://{shown}:{port}", f"--tls-server-name={host}"] if address else []
+    return []
 
 
 def _version(version: str, output: str) -> None:
@@ -76,16 +111,15 @@ def _may_pull(file: Path | None) -> bool:
 def _get(options: argparse.Namespace) -> None:
     if not options.kubeconfig or not options.kubeconfig.exists():
         raise OcFailed(f"error: stat {options.kubeconfig}: no such file or directory")
-    seconds = float(options.request_timeout.rstrip("s")) or 30
-    api, found = Api(options.kubeconfig, seconds), []
-    for kind in options.kind.split(","):
-        resource = ALIASES.get(kind.partition(".")[0].lower())
-        if not resource:
-            raise OcFailed(f'error: the server doesn\'t have a resource type "{kind}"')
-        found.append(_read(api, resource, options.name))
+    api = Api(options.kubeconfig, float(options.request_timeout.rstrip("s")) or 30)
+    wanted = [_kind(name) for name in options.kind.split(",")]
+    found = [part for kind in wanted if (part := _read(api, kind, options)) is not None]
+    if not found:
+        return
     whole: Any = found[0]
-    if len(found) > 1:
-        whole = {**found[0], "items": [item for part in found for item in part.get("items", [part])]}
+    if len(wanted) > 1 or not options.name:
+        items = [item for part in found for item in part.get("items", [part])]
+        whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items}
     if options.output == "json":
         sys.stdout.write(json.dumps(whole, indent=4) + "\n")
     else:
@@ -93,25 +127,40 @@ def _get(options: argparse.Namespace) -> None:
             sys.stdout.write(f"{item['metadata']['name']}\n")
 
 
-def _read(api: Api, resource: str, name: str) -> Any:
+def _kind(name: str) -> Kind:
+    for kind in kinds.KINDS:
+        if name.lower() in (kind.name, kind.plural, kind.kind.lower(), *kind.short):
+            return kind
+    raise OcFailed(f'error: the server doesn\'t have a resource type "{name}"')
+
+
+def _read(api: Api, kind: Kind, options: argparse.Namespace) -> Any:
+    namespace = "" if options.all_namespaces or not kind.namespaced else options.namespace or "default"
+    path = kind.path + (f"/namespaces/{namespace}" if namespace else "") + f"/{kind.plural}"
+    if options.name:
+        path += f"/{options.name}"
+    elif options.selector:
+        path += f"?labelSelector={quote(options.selector)}"
     try:
-        status, body = api.get(PATHS[resource] + (f"/{name}" if name else ""))
+        status, body = api.get(path)
     except Unreachable as error:
         raise OcFailed(f"Unable to connect to the server: {error}") from error
     if status == UNAUTHORIZED:
         raise OcFailed("error: You must be logged in to the server (Unauthorized)")
+    if status == MISSING and options.ignore_not_found:
+        return None
     if status != OK:
-        raise OcFailed(f'Error from server (NotFound): {resource} "{name}" not found')
+        raise OcFailed(f"Error from server ({body.get('reason', '')}): {body.get('message', '')}")
     return body
 
 
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("-o", "--output", default="")
-    common.add_argument("--kubeconfig", type=Path, default=argparse.SUPPRESS)
+    common.add_argument(OPTION_OF_KUBECONFIG, type=Path, default=argparse.SUPPRESS)
     common.add_argument("--request-timeout", default=argparse.SUPPRESS)
     parser = argparse.ArgumentParser(prog="oc")
-    parser.add_argument("--kubeconfig", type=Path, default=None)
+    parser.add_argument(OPTION_OF_KUBECONFIG, type=Path, default=None)
     parser.add_argument("--request-timeout", default="0")
     commands = parser.add_subparsers(required=True)
     version = commands.add_parser("version", parents=[common])
@@ -122,6 +171,8 @@ def _parser() -> argparse.ArgumentParser:
     get.add_argument("name", nargs="?", default="")
     get.add_argument("-n", "--namespace", default="")
     get.add_argument("-A", "--all-namespaces", action="store_true")
+    get.add_argument("-l", "--selector", default="")
+    get.add_argument("--ignore-not-found", action="store_true")
     get.set_defaults(command="get")
     extract = (
         commands.add_parser("adm").add_subparsers(required=True).add_parser("release").add_subparsers(required=True)

@@ -9,13 +9,16 @@
   A host that hangs is woken when its VM is reset.
 - timeout: seconds that the installer waits at each stage.
 - release: the version that the program takes itself for.
+- kubectl: does what `oc` does not do itself; empty for none. By default the host's, if it has one.
+- audit: the file that the API server notes each request in, a line of JSON each, if it is to.
+- api: what is wrong with the API server: {"refuse": true}, {"unavailable": true} (503), {"delay": 2} (seconds).
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,9 @@ class Scenario:
     hang: str = ""
     timeout: float = 0
     release: str = ""
+    kubectl: str = "/usr/bin/kubectl"
+    audit: str = ""
+    api: dict[str, Any] = field(default_factory=dict)
 
     def stops_at(self, stage: str) -> bool:
         return stage in (self.fail, self.hang)

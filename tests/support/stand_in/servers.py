@@ -8,10 +8,14 @@ import re
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any, Callable
 from urllib.parse import urlsplit
 
-from support.stand_in import iso, pki, resources, serving
+from support.stand_in import iso, pki, scenario, serving
+from support.stand_in.kubernetes import server as kubernetes
+from support.stand_in.kubernetes.audit import Audit
+from support.stand_in.kubernetes.store import Store
 from support.stand_in.world import World
 
 API, MEDIA, MEDIA_BY_TLS, IRONIC = 6443, 6180, 6183, 6385
@@ -19,14 +23,14 @@ Answer = tuple[int, str, bytes]
 NOT_FOUND: Answer = (http.client.NOT_FOUND, "text/plain", b"404 page not found\n")
 
 
-def serve_api(world: World, address: str, own: pki.Pair, clients: str) -> None:
-    def get(handler: Handler) -> Answer:
-        if not handler.connection.getpeercert():
-            return _status(http.client.UNAUTHORIZED, "Unauthorized")
-        found = resources.answer(world, urlsplit(handler.path).path)
-        return _json(found) if found is not None else _status(http.client.NOT_FOUND, "NotFound")
-
-    _serve(address, API, get, serving.context(own, clients))
+def serve_api(world: World, store: Store, own: pki.Pair, clients: str) -> None:
+    """At each of the addresses, with one audit log."""
+    play = scenario.read(world.lab.name)
+    audit = Audit(Path(play.audit) if play.audit else None)
+    for address in world.lab.api_vips:
+        api = kubernetes.Server(store, address, own, clients, port=API, version=world.kubernetes, audit=audit)
+        api.look = lambda: kubernetes.Switches(**scenario.read(world.lab.name).api)
+        api.start()
 
 
 def serve_media(address: str, own: pki.Pair | None) -> None:
@@ -80,8 +84,3 @@ def _serve(address: str, port: int, answer: Callable[[Handler], Answer], tls: ss
 
 def _json(body: Any) -> Answer:
     return http.client.OK, "application/json", json.dumps(body).encode()
-
-
-def _status(code: int, reason: str) -> Answer:
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code}
-    return code, "application/json", json.dumps(body).encode()

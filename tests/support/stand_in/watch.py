@@ -12,9 +12,16 @@ from support.stand_in.ending import Stuck
 from support.stand_in.host import PROVISIONED
 from support.stand_in.lab import Lab
 from support.stand_in.log import Log
-from support.stand_in.resources import PATHS
 from support.stand_in.scenario import API, BOOTSTRAP, CONSOLE, CONTROL_PLANE, ETCD, INITIALIZE, OPERATORS
 
+PATHS = {
+    "configmaps": "/api/v1/namespaces/kube-system/configmaps",
+    "clusterversions": "/apis/config.openshift.io/v1/clusterversions",
+    "clusteroperators": "/apis/config.openshift.io/v1/clusteroperators",
+    "etcds": "/apis/operator.openshift.io/v1/etcds",
+    "baremetalhosts": "/apis/metal3.io/v1alpha1/namespaces/openshift-machine-api/baremetalhosts",
+    "routes": "/apis/route.openshift.io/v1/namespaces/openshift-console/routes",
+}
 STEPS_OF_A_MINUTE = 15
 LEAST_SECONDS = 120  # BMCs, and the machine that tests run on, do not know of steps
 FAILS_AFTER = 5

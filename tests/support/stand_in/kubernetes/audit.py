@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+REMEMBERED = 100_000
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Audit:
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self._entries: list[Entry] = []
+        self._entries: deque[Entry] = deque(maxlen=REMEMBERED)
         self._lock = threading.Lock()
 
     def note(self, entry: Entry) -> None:
