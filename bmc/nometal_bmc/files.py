@@ -24,6 +24,11 @@ def write_whole(file: Path, data: bytes, mode: int = 0o666) -> None:
         written.flush()
         os.fsync(written.fileno())
     new.replace(file)
+    directory = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)  # else a power cut may bring back the file of before
+    finally:
+        os.close(directory)
 
 
 def signature(file: Path) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ version_added: 0.1.0
 description:
   - Tells from what lies on the host whether a lab has a cluster, or an installation that runs or has failed, and where
     its files are. Nothing is asked of the cluster itself, and nothing secret is returned.
-  - If the lab's nodes are given, it also tells which of them are switched off, as they are after a reboot of the host.
+  - If the lab's nodes are given, it also tells which of them are switched off. After a reboot of the host they
+    are, unless C(lab_spec.bmc.power_restore) has them switched on again, which takes a moment.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:

@@ -13,8 +13,8 @@ description:
     file that M(nometal.ipi.follow) shows, each change of its stage, of each host and of the cluster's operators.
   - When nothing has changed for longer than it should, it looks at the bootstrap VM, the nodes and their BMCs, at what
     Ironic and metal3 say, at the API's addresses and name, and at the host, and tells what is wrong and what to do.
-  - Once bootstrapping is over, control plane nodes that are switched off, as after a reboot of the host, are reported
-    at once, with the commands that switch them on.
+  - Once bootstrapping is over, control plane nodes that are switched off are reported at once, with the commands that
+    switch them on.
   - A node that hangs when it has been switched on is reset, once in a run of the installer. A node hangs when it has
     said nothing for ten minutes, neither on its console nor in the network. So is one whose boot stops halfway while
     it is to be inspected.

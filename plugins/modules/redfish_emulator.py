@@ -92,6 +92,14 @@ options:
     description: Seconds that a guest has for a graceful restart, by Redfish, before it is reset; at most an hour.
     type: int
     default: 120
+  power_restore:
+    description:
+      - What becomes of a VM when the host has started, after a reboot or a power cut. C(LastState) switches it on again
+        if it was on. VMs are switched on one after another.
+      - A client of its BMC may set another one for a VM, which stays until this option changes.
+    type: str
+    choices: [AlwaysOff, LastState, AlwaysOn]
+    default: AlwaysOff
   user:
     description:
       - The system user as whom the service runs, with a group of the same name. It must not be root, and not be in the

@@ -35,6 +35,8 @@ class Broker:
     user: str | None = None
     prefix: tuple[str, ...] = ()
     process: subprocess.Popen[bytes] | None = None
+    boot: int = 1
+    """The number of the host's start; another one is another start."""
 
     @property
     def socket(self) -> str:
@@ -60,6 +62,7 @@ class Broker:
         """Return when it can be asked."""
         command = [*self.prefix, sys.executable, "-m", "nometal_bmc.broker", f"{self.inside}/broker.json"]
         environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["HOST_BOOT_ID"] = str(self.boot)
         begun = len(self.log.read_text()) if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

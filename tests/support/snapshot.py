@@ -46,6 +46,7 @@ BY_THEMSELVES = {
     "/var/lib/libvirt/dnsmasq/*.status": "leases",
     "/var/lib/libvirt/dnsmasq/*.macs": "leases",
     "/var/lib/libvirt/qemu/nvram/*": "written by guests' firmware",
+    "/var/lib/nometal/bmc/*/broker/state/power.json": "names the host's start",
     "*/__pycache__": "Python's own doing",
 }
 # Lab hosts begin with the rehearsal's image, as if another lab had been there, and it goes with the last lab.

@@ -189,10 +189,17 @@ class Machines:
         root, present = self._ask("definition_and_present", uuid)
         return parse(root), running(parse(present))
 
-    def read_shown(self, uuid: str) -> tuple[etree._Element, etree._Element | None, bool]:
-        """The same, and whether what is running is paused."""
-        root, present, paused = self._ask("shown", uuid)
-        return parse(root), running(parse(present)), bool(paused)
+    def read_shown(self, uuid: str) -> tuple[etree._Element, etree._Element | None, bool, str]:
+        """The same, whether what is running is paused, and the power restore policy."""
+        root, present, paused, policy = self._ask("shown", uuid)
+        return parse(root), running(parse(present)), bool(paused), str(policy)
+
+    def power_restore(self, uuid: str) -> str:
+        """What becomes of it when the host has started: one of POWER_RESTORE."""
+        return str(self._ask("power_restore", uuid))
+
+    def set_power_restore(self, uuid: str, policy: str) -> None:
+        self._ask("set_power_restore", uuid, policy=policy)
 
     def happenings(self, epoch: str | None, after: int) -> dict[str, Any]:
         """What has happened to the power of VMs after that: `epoch` and `last` to ask with again, and `events`."""

@@ -36,7 +36,9 @@ class Handlers:
             "definition": lambda uuid: domains.texts(uuid, INACTIVE),
             "present": lambda uuid: domains.texts(uuid, PRESENT),
             "definition_and_present": lambda uuid: domains.texts(uuid, INACTIVE, PRESENT),
-            "shown": domains.shown,
+            "shown": lambda uuid: (*domains.shown(uuid), domains.power_states.policy(uuid)),
+            "power_restore": self._power_restore,
+            "set_power_restore": self._set_power_restore,
             "happenings": lambda epoch, after: domains.happenings.after(epoch, after, HAPPENING_SECONDS),
             "capacities": domains.capacities,
             **{action.__name__: self._on_vm(action) for action in POWER},
@@ -58,6 +60,14 @@ class Handlers:
 
     def _on_vm(self, action: Callable[[Domains, str], None]) -> Callable[[str], None]:
         return lambda uuid: action(self._domains, uuid)
+
+    def _power_restore(self, uuid: str) -> str:
+        self._domains.active(uuid)  # it is there, or that is refused
+        return self._domains.power_states.policy(uuid)
+
+    def _set_power_restore(self, uuid: str, policy: str) -> None:
+        self._domains.active(uuid)  # as above
+        self._domains.power_states.set_policy(uuid, policy)
 
     def _check_boot(self, uuid: str, **wish: Any) -> dict[str, str | None]:
         override = boot.check(self._domains, uuid, BootWish(**wish))

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
+from nometal_bmc.config.settings import POWER_RESTORE
 from nometal_bmc.machine.boot import ENABLED, HTTP_URI, TARGETS
 from nometal_bmc.machine.firmware import MODES
 
@@ -109,6 +110,8 @@ OPERATIONS: dict[str, Operation] = {
     "shut_down": Operation(VM, asks_qemu=True),
     "restart": Operation(VM, asks_qemu=True),
     "interrupt": Operation(VM, asks_qemu=True),
+    "power_restore": Operation(VM, seconds=READ_SECONDS),
+    "set_power_restore": Operation({**VM, "policy": one_of(POWER_RESTORE)}, seconds=READ_SECONDS),
     # Boot, firmware, and the BMC's clock.
     "check_boot": Operation({**VM, **BOOT}),
     "change_boot": Operation({**VM, **BOOT}, asks_qemu=True),

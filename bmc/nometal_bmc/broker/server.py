@@ -23,6 +23,7 @@ from nometal_bmc.broker.operations import OPERATIONS, START_SECONDS, Operation, 
 from nometal_bmc.broker.places import Places
 from nometal_bmc.broker.protocol import MOST_REQUEST_BYTES, receive, send
 from nometal_bmc.vms.domains import Domains
+from nometal_bmc.vms.restoration import Restoration
 from nometal_bmc.vms.watch import Watch
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Server:
     def serve(self) -> None:
         """For ever."""
         self._watch.start()
+        Restoration(self._domains).start()
         LOG.info("Serving at %s", self._current.config.socket)
         while True:
             try:

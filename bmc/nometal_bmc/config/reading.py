@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Callable, Generic, TypeVar
 from nometal_bmc.config import changes, passwords
 from nometal_bmc.config.sections import ConfigError, Section, whole
 from nometal_bmc.config.settings import (
+    ALWAYS_OFF,
+    POWER_RESTORE,
     RESTART_SECONDS,
     Account,
     BrokerConfig,
@@ -144,7 +146,15 @@ def _broker_config(file: Section) -> BrokerConfig:
         systems=file.each("systems", _system),
         media=None if media is None else Path(media),
         restart_timeout=file.take("restart_timeout", int) if "restart_timeout" in file.left else RESTART_SECONDS,
+        power_restore=_power_restore(file) if "power_restore" in file.left else ALWAYS_OFF,
     )
+
+
+def _power_restore(file: Section) -> str:
+    policy = file.take("power_restore", str)
+    if policy not in POWER_RESTORE:
+        raise ConfigError(f"power_restore: {policy} is none of {', '.join(POWER_RESTORE)}")
+    return policy
 
 
 def _system(entry: Section) -> System:

@@ -15,9 +15,25 @@ if TYPE_CHECKING:
 
     from nometal_bmc.config.passwords import HashedPassword
 
-__all__ = ["Account", "BrokerConfig", "Config", "Ipmi", "Listen", "Media", "Network", "System", "Tls"]
+__all__ = [
+    "ALWAYS_OFF",
+    "ALWAYS_ON",
+    "LAST_STATE",
+    "POWER_RESTORE",
+    "Account",
+    "BrokerConfig",
+    "Config",
+    "Ipmi",
+    "Listen",
+    "Media",
+    "Network",
+    "System",
+    "Tls",
+]
 
 RESTART_SECONDS = 120
+ALWAYS_OFF, LAST_STATE, ALWAYS_ON = POWER_RESTORE = ("AlwaysOff", "LastState", "AlwaysOn")
+"""What becomes of a VM when the host has started, as Redfish calls it."""
 Network = Union[IPv4Network, IPv6Network]
 
 
@@ -93,6 +109,7 @@ class BrokerConfig:
     media: Path | None
     restart_timeout: int = RESTART_SECONDS
     """How long a guest may take for a graceful restart before it is reset."""
+    power_restore: str = ALWAYS_OFF
 
     @cached_property
     def names(self) -> dict[str, str]:

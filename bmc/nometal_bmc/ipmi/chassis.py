@@ -9,6 +9,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nometal_bmc.config.settings import POWER_RESTORE
 from nometal_bmc.ipmi.commands import CHASSIS, Code, Command, Declined, Level, Request, Table, named
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ NEED_POWER, BOOT = (2, 3, 4), (1, 2, 3)
 IS_ON, BY_COMMAND = 0b0000_0001, 0b0001_0000
 IDENTIFY_KNOWN, IDENTIFY_TIMED, IDENTIFY_ON = 0b0100_0000, 0b0001_0000, 0b0010_0000
 IDENTIFY_SECONDS = 15
-ALWAYS_OFF, NO_CHANGE = 0, 3
-POLICIES = bytes([0b001])  # libvirt starts no VM by itself when the host has booted: it stays off
+POLICY_NUMBERS = {name: number for number, name in enumerate(POWER_RESTORE)}
+"""IPMI counts them as they stand there."""
+ALL_POLICIES, POLICY_SHIFT, NO_CHANGE = bytes([0b111]), 5, 3
 CAUSE_UNKNOWN, CAUSE_COMMAND = 0, 1
 LAN_CHANNEL = 1
 
@@ -54,15 +56,15 @@ class Chassis:
             (CHASSIS, 0x01): Command(user, self._status, named("chassis status")),
             (CHASSIS, 0x02): Command(operator, self._control, described, least=1, outcome="accepted"),
             (CHASSIS, 0x04): Command(operator, self._identify, named("identify")),
-            (CHASSIS, 0x06): Command(operator, _set_policy, named("power restore policy"), least=1),
+            (CHASSIS, 0x06): Command(operator, self._set_policy, named("power restore policy"), least=1),
             (CHASSIS, 0x07): Command(user, self._cause, named("restart cause")),
         }
 
     def _status(self, _request: Request) -> bytes:
-        power = IS_ON if self._vm.is_on() else 0
+        power = (IS_ON if self._vm.is_on() else 0) | POLICY_NUMBERS[self._vm.power_restore()] << POLICY_SHIFT
         left = self._identify_until - time.monotonic()
         light = 0 if left <= 0 else IDENTIFY_ON if left == float("inf") else IDENTIFY_TIMED
-        last = BY_COMMAND if power and self._restart_cause == CAUSE_COMMAND else 0
+        last = BY_COMMAND if power & IS_ON and self._restart_cause == CAUSE_COMMAND else 0
         return bytes([power, last, IDENTIFY_KNOWN | light])
 
     def _control(self, request: Request) -> bytes:
@@ -93,14 +95,18 @@ class Chassis:
         self._identify_until = float("inf") if forced else time.monotonic() + seconds
         return b""
 
+    def _set_policy(self, request: Request) -> bytes:
+        number = request.data[0] & 0b111
+        if number in POLICY_NUMBERS.values():
+            policy = POWER_RESTORE[number]
+            self._vm.set_power_restore(policy)
+            self._journal.power_restore_changed(policy, request.user, request.source)
+        elif number != NO_CHANGE:
+            raise Declined(Code.INVALID_FIELD)
+        return ALL_POLICIES
+
     def _cause(self, _request: Request) -> bytes:
         return bytes([self._restart_cause, LAN_CHANNEL])
-
-
-def _set_policy(request: Request) -> bytes:
-    if request.data[0] & 0b111 not in (ALWAYS_OFF, NO_CHANGE):
-        raise Declined(Code.INVALID_FIELD)
-    return POLICIES
 
 
 def described(data: bytes) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nometal_bmc.events import logins
-from nometal_bmc.events.log import BOOT, POWER, By
+from nometal_bmc.events.log import BOOT, POWER, SETTINGS, By
 
 if TYPE_CHECKING:
     from nometal_bmc.config.settings import Ipmi
@@ -46,6 +46,9 @@ class Journal:
 
     def boot_changed(self, what: str, user: str, source: str) -> None:
         self._log.add(self._uuid, BOOT, f"Boot settings changed: {what}", By(user, source))
+
+    def power_restore_changed(self, policy: str, user: str, source: str) -> None:
+        self._log.add(self._uuid, SETTINGS, f"Power restore policy changed: {policy}", By(user, source))
 
     def logged_in(self, source: str) -> None:
         self._logins.succeeded(self._account, source)

@@ -27,6 +27,12 @@ class Vm:
         """Switch it, by a word of Redfish."""
         self._domains.reset(self._uuid, reset_type)
 
+    def power_restore(self) -> str:
+        return self._domains.power_restore(self._uuid)
+
+    def set_power_restore(self, policy: str) -> None:
+        self._domains.set_power_restore(self._uuid, policy)
+
     def serial(self) -> str:
         """As the guest is told of it: the UUID, unless the definition has another."""
         root = self._domains.read(self._uuid)

@@ -11,10 +11,9 @@ import flask
 
 from nometal_bmc.answers import Refused
 from nometal_bmc.bios.attributes import ATTRIBUTES, DEFAULTS
-from nometal_bmc.bios.store import LEDS
 from nometal_bmc.events.log import SETTINGS
 from nometal_bmc.redfish.list_views import ROOT, collection
-from nometal_bmc.redfish.wishes import PARAMETER, PROPERTY, becomes_event, checked, one_of
+from nometal_bmc.redfish.wishes import PARAMETER, PROPERTY, becomes_event, checked
 
 if TYPE_CHECKING:
     from nometal_bmc.bios.attributes import Attribute
@@ -34,15 +33,6 @@ def of_system(store: Store, uuid: str) -> dict[str, Any]:
         "BiosVersion": machine.version,
         "IndicatorLED": machine.led,
     }
-
-
-def take_led(body: dict[str, Any]) -> str | None:
-    """The LED out of a body, if it is in there, which the rest has nothing to do with."""
-    led = body.pop("IndicatorLED", None)
-    if led is not None:
-        wish = checked({"IndicatorLED": led}, {"IndicatorLED": (str,)})
-        one_of(wish["IndicatorLED"], LEDS, "IndicatorLED")
-    return led
 
 
 def set_led(store: Store, uuid: str, led: str) -> None:

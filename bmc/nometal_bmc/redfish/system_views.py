@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import flask
 
 from nometal_bmc.answers import Refused, not_found
+from nometal_bmc.bios.store import LEDS
+from nometal_bmc.config.settings import POWER_RESTORE
 from nometal_bmc.events.log import BOOT, POWER, SETTINGS
 from nometal_bmc.machine import boot, firmware, power
 from nometal_bmc.redfish import bios_views, boot_option_views
 from nometal_bmc.redfish.boot_wishes import boot_wish
 from nometal_bmc.redfish.service_views import CHASSIS_PATH
-from nometal_bmc.redfish.wishes import PARAMETER, becomes_event, checked, note, noted, one_of
+from nometal_bmc.redfish.wishes import PARAMETER, Kinds, becomes_event, checked, note, noted, one_of
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -35,13 +37,14 @@ FIXED = (
     "ProcessorSummary",
     "SystemType",
 )
+CHANGEABLE: Kinds = {"Boot": (dict,), "PowerRestorePolicy": (str,), "IndicatorLED": (str,)}
 RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
 KIB_IN_GIB = 1024 * 1024
 
 
 def show(domains: Machines, uuid: str) -> dict[str, Any]:
     """The resource."""
-    root, live, paused = domains.read_shown(uuid)
+    root, live, paused, power_restore = domains.read_shown(uuid)
     present = root if live is None else live
     mode = firmware.mode(firmware.shown(root, live))
     path = f"/redfish/v1/Systems/{uuid}"
@@ -58,6 +61,7 @@ def show(domains: Machines, uuid: str) -> dict[str, Any]:
         "Manufacturer": "nometal.ipi",
         "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": "OK"},
         "PowerState": "Off" if live is None else "Paused" if paused else "On",
+        "PowerRestorePolicy": power_restore,
         "Boot": {**_boot(root, mode), **boot_option_views.of_boot(root, uuid)},
         **_summaries(present),
         **{name: {"@odata.id": f"{path}/{name}"} for name in parts},
@@ -84,9 +88,25 @@ def _summaries(present: Any) -> dict[str, Any]:
     }
 
 
-def change(domains: Machines, media: Media, uuid: str, body: dict[str, Any]) -> None:
+def change(domains: Machines, media: Media, store: Store, uuid: str, body: dict[str, Any]) -> None:
     """PATCH: all of it or nothing."""
-    wish = boot_wish(checked(body, {"Boot": (dict,)}, read_only=FIXED)["Boot"])
+    wishes = checked(body, CHANGEABLE, read_only=FIXED)
+    for name, allowed in {"PowerRestorePolicy": POWER_RESTORE, "IndicatorLED": LEDS}.items():
+        if name in wishes:
+            one_of(wishes[name], allowed, name)
+    if "PowerRestorePolicy" in wishes:
+        becomes_event(SETTINGS, f"Power restore policy changed: {wishes['PowerRestorePolicy']}")
+    if "Boot" in wishes:
+        _change_boot(domains, media, uuid, wishes["Boot"])
+    if "PowerRestorePolicy" in wishes:
+        note(PowerRestorePolicy=wishes["PowerRestorePolicy"])
+        domains.set_power_restore(uuid, wishes["PowerRestorePolicy"])
+    if "IndicatorLED" in wishes:
+        bios_views.set_led(store, uuid, wishes["IndicatorLED"])
+
+
+def _change_boot(domains: Machines, media: Media, uuid: str, found: dict[str, Any]) -> None:
+    wish = boot_wish(found)
     becomes_event(BOOT, f"Boot settings changed: {noted()}")
     override = domains.check_boot(uuid, wish)
     if override["target"] == "UefiHttp":
@@ -160,12 +180,7 @@ def add_views(app: flask.Flask, domains: Machines, media: Media, store: Store) -
 
     def system(identity: str) -> flask.Response:
         if flask.request.method == "PATCH":
-            body = flask.request.json
-            led = bios_views.take_led(body)
-            if led is None or body:
-                change(domains, media, identity, body)
-            if led is not None:
-                bios_views.set_led(store, app.systems.uuid(identity), led)  # type: ignore[attr-defined]
+            change(domains, media, store, app.systems.uuid(identity), flask.request.json)  # type: ignore[attr-defined]
             return _done()
         return flask.jsonify({**show(domains, identity), **bios_views.of_system(store, identity)})
 

@@ -21,7 +21,9 @@ from nometal_bmc.machine import notes
 from nometal_bmc.machine.definition import DRIVE, drive_of, parse, part, remove, running, text_of, values
 from nometal_bmc.vms.connection import Connection
 from nometal_bmc.vms.happenings import Happenings
+from nometal_bmc.vms.power_states import PowerStates
 from nometal_bmc.vms.restarts import Restarts
+from nometal_bmc.vms.starts import Starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +47,6 @@ PAUSES = (
 )
 ENDING_SECONDS = 1.0
 """How long it takes at most to switch a VM off whose QEMU listens."""
-STARTS_AT_ONCE = 16
-"""libvirtd has twenty threads, of which some are to be left for others."""
 
 
 class Current(Protocol):
@@ -70,7 +70,8 @@ class Domains:
         self._own = threading.local()
         self._locks: dict[str, threading.RLock] = {}
         self._locks_lock = threading.Lock()
-        self.starts = threading.BoundedSemaphore(STARTS_AT_ONCE)
+        self.starts = Starts()
+        self.power_states = PowerStates(current)
         self.restarts = Restarts()
         self._ending: dict[object, tuple[str, float]] = {}
         self._remembered: dict[tuple[str, int], str] = {}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Callable
 
 import libvirt
@@ -18,37 +19,48 @@ if TYPE_CHECKING:
     from nometal_bmc.vms.domains import Domains
 
 
-def power_on(domains: Domains, uuid: str) -> None:
+def power_on(domains: Domains, uuid: str, *, patiently: bool = False) -> None:
     """Start it, anew if it was saved; let it go on if it is paused. Nothing happens if it runs."""
-    with domains.lock(uuid):
-        domain = domains.domain(uuid)
-        if domain.isActive():
-            if is_paused(domain):
-                _running(domain, domain.resume)
-            return
-        root = domains.read(uuid)
-        # What was saved has the devices and the boot order from before.
-        anew = libvirt.VIR_DOMAIN_START_FORCE_BOOT if domain.hasManagedSaveImage() else 0
-        with domains.starts:
-            _start(domain, firmware.start_flags(root) | anew)
-        domains.note(uuid, nvram=state(root))
-        boot.booted(domains, uuid)
+    is_on = domains.domain(uuid).isActive()
+    turn = nullcontext() if is_on else domains.starts.turn(uuid, patiently=patiently)
+    with turn, domains.lock(uuid):
+        _switch_on(domains, uuid)
+
+
+def _switch_on(domains: Domains, uuid: str) -> None:
+    domain = domains.domain(uuid)
+    if domain.isActive():
+        if is_paused(domain):
+            _running(domain, domain.resume)
+        return
+    root = domains.read(uuid)
+    # What was saved has the devices and the boot order from before.
+    anew = libvirt.VIR_DOMAIN_START_FORCE_BOOT if domain.hasManagedSaveImage() else 0
+    _start(domain, firmware.start_flags(root) | anew)
+    domains.power_states.started(uuid)
+    domains.power_states.save()
+    domains.note(uuid, nvram=state(root))
+    boot.booted(domains, uuid)
 
 
 def power_off(domains: Domains, uuid: str) -> None:
     """Pull the plug; nothing happens if it is off. Calls that wait for a QEMU that has stopped end by this."""
+    domains.power_states.cancel_restoring(uuid)
+    domains.starts.cancel(uuid)
     domain = domains.domain(uuid)
     if domain.isActive():
         with domains.ending(uuid):
             _running(domain, domain.destroy)
+    domains.power_states.switched_off(uuid)
+    domains.power_states.save()
 
 
 def power_cycle(domains: Domains, uuid: str) -> None:
     """Off and on: what waits for that (firmware, changes of the definition) takes effect."""
     power_off(domains, uuid)
-    with domains.lock(uuid):
+    with domains.starts.turn(uuid), domains.lock(uuid):
         power_off(domains, uuid)  # somebody may have switched it on meanwhile
-        power_on(domains, uuid)
+        _switch_on(domains, uuid)
 
 
 def shut_down(domains: Domains, uuid: str) -> None:
@@ -57,6 +69,9 @@ def shut_down(domains: Domains, uuid: str) -> None:
     if domain.isActive():
         _refuse_paused(domain)
         _running(domain, domain.shutdown)
+    else:
+        domains.power_states.cancel_restoring(uuid)
+        domains.power_states.save()
 
 
 def restart(domains: Domains, uuid: str) -> None:

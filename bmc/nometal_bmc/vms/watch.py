@@ -67,6 +67,7 @@ class Watch:
                 self._handle(*self._events.get(timeout=LOOK_SECONDS))
             self._end_resets()
             self._end_restarts()
+            self._domains.power_states.settle()
         except (Refused, libvirt.libvirtError) as error:
             LOG.warning("watching the VMs: %s", error)
             time.sleep(AGAIN_SECONDS)
@@ -86,7 +87,7 @@ class Watch:
             number = connection.domainEventRegisterAny(None, kind, note, None)
             self._subscriptions.append((connection, number))
         for uuid in self._domains.names:
-            self._events.put((self._started, uuid))
+            self._events.put((self._found, uuid))
 
     def _unsubscribe(self) -> None:
         """End what was begun on a connection that is dead: else it and its socket would stay."""
@@ -100,10 +101,17 @@ class Watch:
         what = of_lifecycle(event, detail)
         if what and domain.UUIDString() in self._domains.names:
             self._domains.happenings.add(domain.UUIDString(), what)
+            self._note_power(domain.UUIDString(), event)
         if event in (libvirt.VIR_DOMAIN_EVENT_STARTED, libvirt.VIR_DOMAIN_EVENT_STOPPED):
             self._domains.restarts.forget(domain.UUIDString())
         if event == libvirt.VIR_DOMAIN_EVENT_STARTED:
             self._events.put((self._started, domain.UUIDString()))
+
+    def _note_power(self, uuid: str, event: int) -> None:
+        if event == libvirt.VIR_DOMAIN_EVENT_STARTED:
+            self._domains.power_states.started(uuid)
+        elif event == libvirt.VIR_DOMAIN_EVENT_STOPPED:
+            self._domains.power_states.ended(uuid)
 
     def _note_reset(self, _connection: Any, domain: libvirt.virDomain, *_: Any) -> None:
         self._domains.restarts.forget(domain.UUIDString())
@@ -133,6 +141,14 @@ class Watch:
                 waiting.popleft()
                 if not waiting:
                     return
+
+    def _found(self, uuid: str) -> None:
+        """What it is now; events tell what it becomes, also while it is asked for."""
+        before = None
+        while (is_on := self._domains.active(uuid)) != before:
+            self._note_power(uuid, libvirt.VIR_DOMAIN_EVENT_STARTED if is_on else libvirt.VIR_DOMAIN_EVENT_STOPPED)
+            before = is_on
+        self._started(uuid)
 
     def _started(self, uuid: str) -> None:
         boot.booted(self._domains, uuid)

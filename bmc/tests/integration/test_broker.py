@@ -113,6 +113,8 @@ def test_vms_of_others_do_not_exist_for_it(lab: BmcLab, foreign: Any) -> None:
         request("set_secure_boot", **only, wanted=True),
         request("set_clock", **only, zone=None, ahead=1),
         request("set_verify", **only, verify=True),
+        request("power_restore", **only),
+        request("set_power_restore", **only, policy="AlwaysOn"),
     ]
     assert refused(lab, *asked) == [404] * len(asked)
     assert foreign.XMLDesc(0) == before
@@ -131,6 +133,7 @@ def test_neither_xml_nor_paths_nor_unknown_words_are_taken(lab: BmcLab, vm: Vm) 
         request("change_boot", **own, **{**WISH, "mode": "../UEFI"}),
         request("change_boot", **own, **{**WISH, "http_uri": "file:///etc/shadow"}),
         request("change_boot", **own, **{**WISH, "path": "/etc/shadow"}),
+        request("set_power_restore", **own, policy="/etc/shadow"),
         request("set_clock", **own, zone="'/><evil/>", ahead=None),
         request("set_clock", **own, zone=None, ahead=1e400),
         request("insert", **own, digest="../../../etc/shadow", url="http://x/"),

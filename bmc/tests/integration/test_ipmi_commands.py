@@ -104,7 +104,7 @@ def test_a_session_cannot_raise_its_level_beyond_what_it_has_logged_in_for(lab: 
         ("0x06 0x48 1 1 0 0 0 0", "0xc1"),  # a serial console
         ("0x00 0x02 0x0f", "0xcc"),
         ("0x00 0x02", "0xc7"),
-        ("0x00 0x06 2", "0xcc"),  # always on when the host is back
+        ("0x00 0x06 4", "0xcc"),  # a power restore policy of later versions
         ("0x00 0x08 0x05 0x80", "0xc7"),
         ("0x00 0x08 0x60 0", "0x80"),
         ("0x00 0x09 0x07 0 0", "0x80"),
@@ -169,14 +169,19 @@ def test_the_light_for_whom_to_look_for(lab: IpmiLab) -> None:
 
 
 def test_what_the_chassis_says_of_itself(lab: IpmiLab) -> None:
-    status = lab.tells(0, "chassis", "status")
-    assert "Power Restore Policy : always-off" in status
-    assert "always-off" in lab.tells(0, "chassis", "policy", "list")
-    assert "always-on" not in lab.tells(0, "chassis", "policy", "list")
     assert "passed" in lab.tells(0, "mc", "selftest")
     info = lab.tells(0, "mc", "info")
     assert "IPMI Version              : 2.0" in info
     assert "Chassis Device" in info
+
+
+def test_the_power_restore_policy_is_read_and_set(lab: IpmiLab) -> None:
+    listed = lab.tells(0, "chassis", "policy", "list")
+    assert all(policy in listed for policy in ("always-off", "previous", "always-on"))
+    for policy in ("always-on", "previous", "always-off"):
+        lab.tells(0, "chassis", "policy", policy)
+        assert f"Power Restore Policy : {policy}" in lab.tells(0, "chassis", "status")
+    assert "Power Restore Policy : always-off" in lab.tells(1, "chassis", "status")
 
 
 def test_the_account_is_listed(lab: IpmiLab) -> None:

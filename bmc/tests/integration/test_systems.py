@@ -162,6 +162,12 @@ MISTAKES: list[tuple[Any, str, str]] = [
     ({"Boot": {"BootSourceOverrideTarget": "Cd", "Speed": 1}}, "PropertyUnknown", "Boot/Speed"),
     ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "AssetTag": "1"}, "PropertyUnknown", "AssetTag"),
     ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "IndicatorLED": "Red"}, "PropertyValueNotInList", "IndicatorLED"),
+    (
+        {"Boot": {"BootSourceOverrideTarget": "Cd"}, "PowerRestorePolicy": "Off"},
+        "PropertyValueNotInList",
+        "PowerRestorePolicy",
+    ),
+    ({"PowerRestorePolicy": True}, "PropertyValueTypeError", "PowerRestorePolicy"),
     ({"Boot": {"BootSourceOverrideTarget": "Cd"}, "PowerState": "On"}, "PropertyNotWritable", "PowerState"),
     (
         {"Boot": {"BootSourceOverrideTarget": "Cd", "BootSourceOverrideMode": "Bios"}},

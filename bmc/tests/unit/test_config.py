@@ -11,7 +11,7 @@ import pytest
 
 from nometal_bmc.config import passwords, reading
 from nometal_bmc.config.sections import ConfigError
-from nometal_bmc.config.settings import Ipmi, Listen, System, Tls
+from nometal_bmc.config.settings import ALWAYS_OFF, ALWAYS_ON, RESTART_SECONDS, Ipmi, Listen, System, Tls
 
 if TYPE_CHECKING:
     from typing import Callable
@@ -132,6 +132,27 @@ def test_a_wrong_file_is_refused_in_words(tmp_path: Path, where: list[Any], valu
 def test_a_missing_key_is_named(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigError, match=f"the file: {key} is missing"):
         reading.load(written(tmp_path, {other: value for other, value in GOOD.items() if other != key}))
+
+
+BROKER = {
+    "lab": "ha",
+    "libvirt_uri": "test:///default",
+    "socket": "/broker/broker.sock",
+    "user": None,
+    "systems": GOOD["systems"],
+    "media": None,
+}
+
+
+def test_what_the_broker_is_told_by_default(tmp_path: Path) -> None:
+    read = reading.load_broker(written(tmp_path, BROKER))
+    assert (read.restart_timeout, read.power_restore) == (RESTART_SECONDS, ALWAYS_OFF)
+
+
+def test_the_brokers_power_restore_policy(tmp_path: Path) -> None:
+    assert reading.load_broker(written(tmp_path, {**BROKER, "power_restore": "AlwaysOn"})).power_restore == ALWAYS_ON
+    with pytest.raises(ConfigError, match="power_restore: On is none of AlwaysOff, LastState, AlwaysOn"):
+        reading.load_broker(written(tmp_path, {**BROKER, "power_restore": "On"}))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"lab": "ha"', "\0"])

@@ -25,7 +25,7 @@ KNOWS = {
     "bios": {"files"},
     "events": {"config", "files"},
     "machine": {"answers"},
-    "vms": {"answers", "config", "machine"},
+    "vms": {"answers", "files", "config", "machine"},
     "broker": {"answers", "config", "machine", "vms"},
     "media": {"answers", "cancellation", "config", "machine", "broker"},
     "redfish": {"answers", "cancellation", "bios", "config", "events", "machine", "broker", "media"},

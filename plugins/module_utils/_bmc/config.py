@@ -38,6 +38,7 @@ def broker(lab: Lab) -> dict[str, Any]:
         "systems": _systems(lab),
         "media": lab.pool.path if lab.listen else None,
         "restart_timeout": lab.restart_timeout,
+        "power_restore": lab.power_restore,
     }
 
 

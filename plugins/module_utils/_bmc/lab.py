@@ -23,7 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, Text, called, key
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import POOL_DIRECTORY, Identity
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, PowerRestore
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.state import StoragePool
 
 IPMI_USER = "admin"
@@ -147,6 +147,9 @@ class Lab:
     media: Media = key(Section(Media), "What is let in as virtual media.", default={})
     restart_timeout: int = key(
         Whole(1, MOST_RESTART_SECONDS), "Seconds that a guest has for a graceful restart.", default=120
+    )
+    power_restore: PowerRestore = key(
+        Choice(tuple(PowerRestore)), "What becomes of a VM when the host has started.", default="AlwaysOff"
     )
     user: str = key(USER, "The system user as whom it runs, without access to libvirt.", default="nometal-bmc")
     broker_user: str = key(USER, "The system user as whom its broker uses libvirt.", default="nometal-bmc-broker")

@@ -32,6 +32,8 @@ BROKER = """\
 [Unit]
 Description=Broker of the BMCs of lab {name} (nometal.ipi)
 Wants=nometal-libvirt.target
+# After what ends the VMs of a host that shuts down: this ends before, and so knows them as being on.
+After=libvirt-guests.service
 After=libvirtd.service virtnetworkd.service virtqemud.service virtstoraged.service
 # However long libvirt is missing: it is never given up.
 StartLimitIntervalSec=0
@@ -39,6 +41,7 @@ StartLimitIntervalSec=0
 [Service]
 ExecStart={command}
 User={user}
+Environment=HOST_BOOT_ID=%b
 SupplementaryGroups=libvirt
 PrivateNetwork=yes
 RestrictAddressFamilies=AF_UNIX

@@ -39,7 +39,7 @@ KNOWN_OF_BMC = (
     *("state/machines/*.json", "state/machines/.*"),
     *("supervisor", "supervisor.pid", "service.log*"),
     *("broker/broker.json", "broker/supervisor", "broker/supervisor.pid", "broker/service.log*", "broker/.*.new"),
-    *("broker/state/", "broker/state/broker.sock", "broker/state/.*"),
+    *("broker/state/", "broker/state/broker.sock", "broker/state/power.json", "broker/state/.*"),
     *(f"tls/{name}" for name in ("ca.pem", "ca.key", "server.pem", "server.key", ".*.new")),
 )
 """The BMC service's files in its directory of a lab. `state` is its home, where programs write hidden files."""

@@ -70,6 +70,14 @@ class BmcFault(Word):
     MEDIA_STALLED = "media-stalled"
 
 
+class PowerRestore(Word):
+    """What becomes of a VM when its host has started, as Redfish calls it."""
+
+    ALWAYS_OFF = "AlwaysOff"
+    LAST_STATE = "LastState"
+    ALWAYS_ON = "AlwaysOn"
+
+
 class Forward(Word):
     """How guests of a network reach the outside."""
 

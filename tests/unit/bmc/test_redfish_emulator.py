@@ -25,6 +25,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc.service import Se
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.units import units
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Port
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import PowerRestore
+from nometal_bmc.config import reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -467,6 +469,19 @@ def test_the_unit_never_gives_up_and_is_back_at_once() -> None:
     program, home = "ExecStart=/opt/nometal/bmc/bin/python -m", "/var/lib/nometal/bmc/demo"
     assert {f"{program} nometal_bmc {home}/config.json", "User=nometal-bmc"} <= set(service)
     assert {f"{program} nometal_bmc.broker {home}/broker/broker.json", "User=nometal-bmc-broker"} <= set(broker)
+
+
+def test_the_broker_ends_before_the_vms_of_a_host_that_shuts_down_and_knows_which_start_it_is() -> None:
+    broker, service = (unit.text.splitlines() for unit in units(lab()))
+    assert {"After=libvirt-guests.service", "Environment=HOST_BOOT_ID=%b"} <= set(broker)
+    assert f"After=network.target {lab().broker_unit}.service" in service
+
+
+@pytest.mark.parametrize("policy", PowerRestore)
+def test_the_broker_is_told_the_power_restore_policy(tmp_path: Path, policy: PowerRestore) -> None:
+    file = tmp_path / "broker.json"
+    file.write_text(config.broker_text(lab(power_restore=policy)))
+    assert reading.load_broker(file).power_restore == policy
 
 
 def test_only_the_broker_has_libvirt_and_only_the_service_a_network() -> None:

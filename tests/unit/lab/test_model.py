@@ -361,6 +361,19 @@ def test_installation_keeps_the_free_part_as_it_is() -> None:
     assert config["config"] == {"fips": True, "networking": {"mtu": 9000}, "list": [1, 2.5, None, "a"]}
 
 
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("{}", "AlwaysOff"),
+        ("install: {version: 4.20.3}", "LastState"),
+        ("install: {version: 4.20.3}\nbmc: {power_restore: AlwaysOn}", "AlwaysOn"),
+        ("bmc: {power_restore: LastState}", "LastState"),
+    ],
+)
+def test_an_installed_cluster_comes_back_with_its_host(text: str, policy: str) -> None:
+    assert model_of(text)["bmc"]["power_restore"] == policy
+
+
 @pytest.mark.parametrize("section", ["machine_network", "bootstrap", "provisioning_network", "nodes", "bmc", "install"])
 def test_a_key_with_nothing_after_it_is_left_out(section: str) -> None:
     assert model_of(f"{section}:") == model_of("")

@@ -25,6 +25,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import (
     ROTATING_BUSES,
     BmcProtocol,
     NetworkRole,
+    PowerRestore,
     Role,
     Topology,
 )
@@ -113,6 +114,8 @@ def bmc(lab: Lab) -> dict[str, Any]:
         "listen": listen,
         "services": services,
         "restart_timeout": own.restart_timeout,
+        "power_restore": own.power_restore
+        or (PowerRestore.LAST_STATE if lab.spec.install else PowerRestore.ALWAYS_OFF),
         "faults": _faults(lab),
         "endpoints": [{"address": address, **service} for address in listen for service in services],
         "media_networks": [str(network) for network in _media_networks(lab)],

@@ -38,7 +38,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.network impo
     ProvisioningNetwork,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.root_device_hints import RootDeviceHints
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, DiskBus, DiskFormat, Firmware
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import (
+    BmcProtocol,
+    DiskBus,
+    DiskFormat,
+    Firmware,
+    PowerRestore,
+)
 
 LARGEST_GROUP = 250
 
@@ -160,6 +166,12 @@ class Bmc:
         Whole(1, MOST_RESTART_SECONDS),
         "Seconds that a guest has for a graceful restart, by Redfish, before it is reset.",
         default=120,
+    )
+    power_restore: PowerRestore | None = key(
+        Choice(tuple(PowerRestore)),
+        "What becomes of a VM when its host has started, after a reboot or a power cut. `LastState` switches it on "
+        "again if it was on.",
+        derived="`LastState` with `install`, else `AlwaysOff`",
     )
     faults: Faults = key(Section(Faults), "Faults on purpose, for developers of what controls BMCs.", default={})
 
