@@ -9,7 +9,7 @@ VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab labs doctor rehearse stop start teardown docs clean
+.PHONY: help lab labs doctor rehearse status stop start teardown docs clean
 .PHONY: test test-lint test-types test-sanity test-unit test-integration test-e2e test-molecule bench system-packages
 
 help: ## List the targets
@@ -29,6 +29,9 @@ stop: $(VENV)/.lab ## Shut the nodes of the lab down, workers first
 
 start: $(VENV)/.lab ## Switch on the nodes that were shut down, the control plane first
 	$(IN_VENV) ansible-playbook playbooks/start.yml -i $(LAB) $(ARGS)
+
+status: $(VENV)/.lab ## Show the state of the lab, and what to do next; change nothing
+	$(IN_VENV) ansible-playbook playbooks/status.yml -i $(LAB) $(ARGS)
 
 labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its lab_spec says
 	$(IN_VENV) ansible-playbook playbooks/labs.yml -i $(LAB) $(ARGS)

@@ -36,6 +36,7 @@ ORDER = (
         "derive_lab",
         "lab_model",
         "lab_record",
+        "lab_status",
         "host_doctor",
         "host_info",
         "host_memory",

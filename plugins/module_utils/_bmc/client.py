@@ -48,8 +48,9 @@ class Answer:
 class Client:
     """Keeps one connection for each of its threads."""
 
-    def __init__(self, endpoint: Endpoint, ca: Path | None, login: Login) -> None:
+    def __init__(self, endpoint: Endpoint, ca: Path | None, login: Login, seconds: float = SECONDS) -> None:
         self._endpoint = endpoint
+        self._seconds = seconds
         self._tls = None if ca is None else ssl.create_default_context(cafile=str(ca))
         secret = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
         self._headers = {"Authorization": f"Basic {secret}", "Accept": "application/json"}
@@ -88,8 +89,8 @@ class Client:
     def _new_connection(self) -> http.client.HTTPConnection:
         address, port = self._endpoint.address, self._endpoint.port
         if self._tls is None:
-            return http.client.HTTPConnection(address, port, timeout=SECONDS)
-        return http.client.HTTPSConnection(address, port, timeout=SECONDS, context=self._tls)
+            return http.client.HTTPConnection(address, port, timeout=self._seconds)
+        return http.client.HTTPSConnection(address, port, timeout=self._seconds, context=self._tls)
 
 
 def _answer(status: int, data: bytes) -> Answer:

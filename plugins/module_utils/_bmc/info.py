@@ -10,28 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials, faults, layout
-from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import Answer, Client
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.client import SECONDS, Answer, Client
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.endpoint import OPERATOR, Endpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import to_dict
 
 
-def information(home: str, lab: str) -> dict[str, Any]:
+def information(home: str, lab: str, seconds: float = SECONDS) -> dict[str, Any]:
+    """Seconds: of one request."""
     directory = layout.directory_of(home, lab)
     logins = credentials.file_of(home, lab)
     config = read_config(directory / "config.json")
     try:
-        nodes = _information(config, directory / "tls/ca.pem", logins)
+        nodes = _information(config, directory / "tls/ca.pem", logins, seconds)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise OperatorError(f"{directory}/config.json or {logins} has been damaged. {REMEDY}") from error
     return {"nodes": nodes, "faults": to_dict(faults.of_lab(directory))}
 
 
-def _information(config: dict[str, Any], ca: Path, logins: Path) -> list[dict[str, Any]]:
+def _information(config: dict[str, Any], ca: Path, logins: Path, seconds: float) -> list[dict[str, Any]]:
     systems = config["systems"]
     by_ipmi = {bmc["uuid"]: Endpoint(bmc["addresses"][0], bmc["port"]) for bmc in config.get("ipmi", [])}
     by_redfish = [system["uuid"] for system in systems if system["uuid"] not in by_ipmi]
-    said = _ask(config, ca, logins, by_redfish) if by_redfish else {}
+    said = _ask(config, ca, logins, by_redfish, seconds) if by_redfish else {}
     return [
         {
             "name": system["name"],
@@ -63,8 +64,8 @@ def _address(config: dict[str, Any], uuid: str, ipmi: Endpoint | None) -> str:
     return f"{'https' if config['tls'] else 'http'}://{Endpoint(**config['listen'][0])}/redfish/v1/Systems/{uuid}"
 
 
-def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str]) -> dict[str, dict[str, Any]]:
-    client = operator_client(config, ca, logins)
+def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str], seconds: float) -> dict[str, dict[str, Any]]:
+    client = operator_client(config, ca, logins, seconds)
     paths = [f"/redfish/v1/Systems/{uuid}" for uuid in uuids]
     answers = client.get_all([*paths, *(f"{path}/VirtualMedia/Cd" for path in paths)])
     return {
@@ -72,11 +73,11 @@ def _ask(config: dict[str, Any], ca: Path, logins: Path, uuids: list[str]) -> di
     }
 
 
-def operator_client(config: dict[str, Any], ca: Path, logins: Path) -> Client:
+def operator_client(config: dict[str, Any], ca: Path, logins: Path, seconds: float = SECONDS) -> Client:
     """By Redfish."""
     login = credentials.read(logins)[OPERATOR]
     try:
-        return Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login)
+        return Client(Endpoint(**config["listen"][0]), ca if config["tls"] else None, login, seconds)
     except OSError as error:
         raise OperatorError(f"{ca} cannot be used: {error}. {REMEDY}") from error
 

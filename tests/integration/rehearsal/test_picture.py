@@ -72,7 +72,7 @@ import json, sys
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report.picture import Scene, read
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.picture import Scene, read
 
 lab, vms = from_dict(Lab, json.load(sys.stdin)), {"bootstrap": "demo-bootstrap", "one": "demo-one"}
 scene = Scene(lab.networks, [lab.bridge], lab.veth_pairs, vms, lab.bmc.endpoints)

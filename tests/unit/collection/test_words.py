@@ -25,7 +25,17 @@ PLACES = (
     *("roles", "inventory", "playbooks/teardown.yml", "scripts/lab_reference.py", "docs/lab_spec.schema.json"),
     *(
         f"docs/{name}.md"
-        for name in ("lab_spec", "doctor", "installation", "network", "nodes", "power", "rehearsal", "teardown")
+        for name in (
+            "lab_spec",
+            "doctor",
+            "installation",
+            "network",
+            "nodes",
+            "power",
+            "rehearsal",
+            "status",
+            "teardown",
+        )
     ),
     *(f"tests/unit/{name}/messages.txt" for name in ("lab", "doctor", "rehearsal")),
     "tests/unit/cluster/stalls.txt",

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Callable
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import links, netlink, routes
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import links, netlink, picture_links, routes
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Address, Link, Neighbour
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.routes import Hop
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.veth import kernel
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Callable
 import pytest
 from unit.rehearsal import reports
 
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import picture_links
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Address, Link
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links
 from ansible_collections.nometal.ipi.plugins.plugin_utils.rehearsal_report import findings
 
 VETH = Link("nmb-demo", "veth", master="baremetal", peer="nmn-demo", mac="52:54:00:00:00:01")

@@ -31,8 +31,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import files, re
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs, picture
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import bootstrap_vm, host_view
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session import session as stage
 from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.session.line import stages_of

@@ -18,11 +18,11 @@ except ImportError:  # connect() has said so by the time that anything here runs
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs, Port
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rehearsed import Network, VethPair
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import picture_links as kernel
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.domain_xml import parsed
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_health import health_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_xml import definition_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.ports import measure_ports
-from ansible_collections.nometal.ipi.plugins.module_utils._rehearsal.report import picture_links as kernel
 
 MISSING, ACTIVE, INACTIVE = "missing", "active", "inactive"
 RUNNING, OFF, UNKNOWN = "running", "off", "unknown"

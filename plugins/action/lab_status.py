@@ -1,0 +1,47 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The part of M(nometal.ipi.lab_status) on the controller: it shows the screen, with commands as they are run there."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.nometal.ipi.plugins.plugin_utils.live_display import QUIET_CALLBACKS
+
+
+class ActionModule(ActionBase):
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        super().run(tmp, task_vars)
+        arguments = {**self._task.args, "_controller": controller(task_vars or {})}
+        result = dict(self._execute_module("nometal.ipi.lab_status", arguments, task_vars=task_vars))
+        callback = str(constants.DEFAULT_STDOUT_CALLBACK).rpartition(".")[2]
+        if not result.get("failed") and callback not in QUIET_CALLBACKS:
+            text = shown(result, str(arguments.get("output", "text")))
+            if text:
+                Display().display(text)
+        return result
+
+
+def shown(result: dict[str, Any], output: str) -> str:
+    if output == "json":
+        return json.dumps(result["status"], indent=2)
+    return "" if output == "nothing" else "\n".join(result["lines"])
+
+
+def controller(known: dict[str, Any]) -> dict[str, Any]:
+    """By which inventory this run goes, and whether it is one of a checkout, which has a Makefile."""
+    sources = [str(source) for source in known.get("ansible_inventory_sources") or ["INVENTORY"]]
+    inventory = os.path.relpath(sources[0]) if sources[0].startswith("/") else sources[0]
+    directory = known.get("playbook_dir")
+    makefile = Path(directory).parent / "Makefile" if directory else None
+    return {"inventory": inventory, "by_make": makefile is not None and makefile.exists()}

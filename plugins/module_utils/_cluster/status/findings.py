@@ -1,0 +1,153 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong or noteworthy with a lab, from what was observed of it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
+    ACTIVE,
+    FAILED,
+    MISSING,
+    OFF,
+    ON,
+    SILENT,
+    UNKNOWN,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
+from ansible_collections.nometal.ipi.plugins.module_utils._core.explanations import Explanation
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import WARNING
+from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB, gib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Observation
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+
+LEAST_FREE_BYTES = 10 * GIB
+WORDS = {
+    "run.going": Explanation("Another run has the lab: {by}."),
+    "run.ended": Explanation("A run has ended before it was complete: {by}.", "The same command again completes it."),
+    "run.unknown": Explanation("A run has taken the lab and not released it: {by}."),
+    "libvirt.silent": Explanation("{reason}"),
+    "network.missing": Explanation("Network {network} is not there."),
+    "network.inactive": Explanation("Network {network} does not run.", "It starts with the next run."),
+    "network.address": Explanation("Bridge {bridge} of network {network} lacks {missing}."),
+    "network.dnsmasq": Explanation("dnsmasq of network {network} does not run: nodes get neither addresses nor names."),
+    "storage.missing": Explanation("Storage pool {pool} is not there."),
+    "storage.full": Explanation(
+        "{path} has {free} left, and disks of the lab may still grow by {growth}.",
+        "Free some space: VMs that find none are paused.",
+    ),
+    "bmc.missing": Explanation("The lab has no BMC service on this host."),
+    "bmc.silent": Explanation("The BMC service does not answer: {trouble}", "Its log on the host says why."),
+    "bmc.trouble": Explanation("The BMCs of {nodes} give no answer: {trouble}"),
+    "bmc.faults": Explanation("The BMCs have faults on purpose: {faults}.", "Module bmc_faults removes them."),
+    "node.missing": Explanation("There are no VMs of {nodes}."),
+    "node.off": Explanation("Switched off: {nodes}.", "The cluster needs them."),
+    "node.state": Explanation("The VMs of {nodes} are {state}."),
+    "rehearsal.failed": Explanation(
+        "{failures} checks of the last rehearsal have failed.", "The page says why: {page}"
+    ),
+    "installation.failed": Explanation("The installation: {words}.", "What says more: {bundle}"),
+    "unread": Explanation("Not read: {what}."),
+}
+WARNINGS = {"run.going", "run.unknown", "storage.full", "bmc.faults", "unread"}
+
+
+def findings_of(state: State, seen: Observation) -> list[Finding]:
+    found = [*_of_run(seen), *_of_installation(state, seen)]
+    if state is not State.ABSENT:
+        found += [*_of_host(seen), *_of_networks(seen), *_of_storage(seen), *_of_bmcs(seen), *_of_nodes(seen)]
+    return found
+
+
+def _finding(code: str, subject: str, **facts: Any) -> Finding:
+    finding = WORDS[code].of(code, subject, facts)
+    return replace(finding, severity=WARNING) if code in WARNINGS else finding
+
+
+def _of_run(seen: Observation) -> Iterator[Finding]:
+    if seen.run:
+        code = {True: "run.going", False: "run.ended", None: "run.unknown"}[seen.run.going]
+        yield _finding(code, "run", by=seen.run.by)
+
+
+def _of_installation(state: State, seen: Observation) -> Iterator[Finding]:
+    installation = seen.installation
+    if installation.state in (outcome.FAILED, outcome.INTERRUPTED):
+        bundle = installation.bundle or "/var/lib/nometal/install/" + seen.lab
+        yield _finding("installation.failed", "installation", words=installation.words, bundle=bundle)
+    elif state is State.REHEARSAL_FAILED or (state is State.PARTIAL and seen.rehearsal.outcome == FAILED):
+        page = seen.rehearsal.page or "it is not there any more"
+        yield _finding("rehearsal.failed", "rehearsal", failures=seen.rehearsal.failures, page=page)
+
+
+def _of_host(seen: Observation) -> Iterator[Finding]:
+    if seen.host.libvirt:
+        yield _finding("libvirt.silent", "libvirt", reason=seen.host.libvirt)
+    for what in seen.unread:
+        yield _finding("unread", "status", what=what)
+
+
+def _of_networks(seen: Observation) -> Iterator[Finding]:
+    for network in seen.networks:
+        subject = f"network {network.name}"
+        if network.state == MISSING:
+            yield _finding("network.missing", subject, network=network.name)
+        elif network.state not in (ACTIVE, UNKNOWN):
+            yield _finding("network.inactive", subject, network=network.name)
+        if network.missing_addresses:
+            missing = list(network.missing_addresses)
+            yield _finding("network.address", subject, network=network.name, bridge=network.bridge, missing=missing)
+        if network.dnsmasq is False:
+            yield _finding("network.dnsmasq", subject, network=network.name)
+
+
+def _of_storage(seen: Observation) -> Iterator[Finding]:
+    storage = seen.storage
+    if seen.host.libvirt or not seen.nodes:
+        return
+    if not storage.is_there:
+        yield _finding("storage.missing", "storage", pool=storage.pool)
+        return
+    growth = max(storage.promised_bytes - sum(node.disk_bytes for node in seen.nodes), 0)
+    if storage.free_bytes < min(growth, LEAST_FREE_BYTES):
+        yield _finding("storage.full", "storage", path=storage.path, free=gib(storage.free_bytes), growth=gib(growth))
+
+
+def _of_bmcs(seen: Observation) -> Iterator[Finding]:
+    bmcs = seen.bmcs
+    if bmcs.state == MISSING and seen.nodes:
+        yield _finding("bmc.missing", "BMCs")
+    elif bmcs.state == SILENT:
+        yield _finding("bmc.silent", "BMCs", trouble=bmcs.trouble)
+    else:
+        troubles: dict[str, list[str]] = {}
+        for node in seen.nodes:
+            troubles.setdefault(node.bmc_trouble, []).append(node.name)
+        for trouble, names in troubles.items():
+            if trouble:
+                yield _finding("bmc.trouble", "BMCs", nodes=names, trouble=trouble)
+    if bmcs.faults:
+        yield _finding("bmc.faults", "BMCs", faults=list(bmcs.faults))
+
+
+def _of_nodes(seen: Observation) -> Iterator[Finding]:
+    by_power: dict[str, list[str]] = {}
+    for node in seen.nodes:
+        if node.power not in (ON, OFF, UNKNOWN):
+            by_power.setdefault(node.power, []).append(node.name)
+    for power, names in by_power.items():
+        if power == MISSING:
+            yield _finding("node.missing", "nodes", nodes=names)
+        else:
+            yield _finding("node.state", "nodes", nodes=names, state=power)
+    off = [node.name for node in seen.members if node.power == OFF]
+    if off and seen.installation.state == outcome.INSTALLED:
+        yield _finding("node.off", "nodes", nodes=off)

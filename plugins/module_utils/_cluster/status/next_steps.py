@@ -1,0 +1,122 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to do next in which state of a lab, and the commands for it. No other text names next steps."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import OFF
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Observation
+
+MOST = 3
+SHIPPED = "inventory/rehearsal"
+"""The lab of make without LAB."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """Of a playbook, and of the target of make that runs it."""
+
+    target: str
+    playbook: str
+    arguments: str = ""
+
+    def written(self, inventory: str, *, by_make: bool) -> str:
+        if not by_make:
+            words = [f"ansible-playbook nometal.ipi.{self.playbook}", f"-i {shlex.quote(inventory)}", self.arguments]
+            return " ".join(filter(None, words))
+        lab = f"LAB={shlex.quote(inventory)}" if inventory != SHIPPED else ""
+        given = f"ARGS='{self.arguments}'" if self.arguments else ""
+        return " ".join(filter(None, [f"make {self.target}", lab, given]))
+
+
+@dataclass(frozen=True)
+class Step:
+    purpose: str
+    command: Command | str
+    """A text is a command of the shell, as root on the host."""
+
+    def written(self, inventory: str, *, by_make: bool) -> str:
+        if isinstance(self.command, str):
+            return self.command
+        return self.command.written(inventory, by_make=by_make)
+
+
+DOCTOR, LAB, REHEARSE = Command("doctor", "doctor"), Command("lab", "site"), Command("rehearse", "rehearse")
+STATUS = Command("status", "status")
+RESTART = Command("lab", "site", "-e ipi_install_restart=true")
+TEARDOWN, REMOVE_CLUSTER = Command("teardown", "teardown"), Command("teardown", "teardown", "-e teardown_scope=cluster")
+
+HEADLINES = {
+    State.ABSENT: "nothing of it is on this host",
+    State.UNKNOWN: "it is registered here, and libvirt does not answer",
+    State.PARTIAL: "a part of it is missing or not running",
+    State.MADE: "it is made and was not rehearsed",
+    State.REHEARSED: "it is ready: the last rehearsal went well",
+    State.REHEARSAL_FAILED: "it is made, and the last rehearsal has failed",
+    State.INSTALLING: "OpenShift is being installed",
+    State.INSTALL_FAILED: "the installation has failed",
+    State.INTERRUPTED: "the installation was interrupted",
+    State.STOPPED: "the cluster is installed, and all of its nodes are off",
+    State.DEGRADED: "the cluster is installed, and not all is well",
+    State.INSTALLED: "the cluster is installed",
+}
+AGAIN = Step("make what is missing; what is there stays", LAB)
+REMOVE = Step("remove it, and leave the host as it was", TEARDOWN)
+INSTALL = Step("install OpenShift", LAB)
+INSTALL_LATER = Step("install OpenShift, once lab_spec.install is there: docs/installation.md", LAB)
+TEARDOWN_OF_CLUSTER = Step("remove the cluster; the lab stays", REMOVE_CLUSTER)
+STEPS = {
+    State.ABSENT: (
+        Step("check whether the host can carry it", DOCTOR),
+        Step("make it, and rehearse the installation", LAB),
+    ),
+    State.UNKNOWN: (
+        Step("see what is wrong with libvirt", DOCTOR),
+        Step("start libvirt, and make what is missing", LAB),
+    ),
+    State.PARTIAL: (AGAIN, REMOVE),
+    State.MADE: (Step("rehearse the installation", REHEARSE), REMOVE),
+    State.REHEARSED: (Step("rehearse again", REHEARSE), REMOVE),
+    State.REHEARSAL_FAILED: (Step("rehearse again, once that is repaired", REHEARSE), Step("check the host", DOCTOR)),
+    State.INSTALLING: (Step("follow it, once no other run has the lab", LAB), Step("look again", STATUS)),
+    State.INSTALL_FAILED: (
+        Step("go on with it, if that is possible", LAB),
+        Step("begin it anew", RESTART),
+        TEARDOWN_OF_CLUSTER,
+    ),
+    State.INTERRUPTED: (Step("go on with it", LAB), Step("begin it anew", RESTART), TEARDOWN_OF_CLUSTER),
+    State.DEGRADED: (Step("make what is missing of the lab", LAB), Step("look again", STATUS)),
+    State.STOPPED: (),
+    State.INSTALLED: (TEARDOWN_OF_CLUSTER,),
+}
+WAY_IN = "from elsewhere, see docs/installation.md"
+
+
+def next_steps(state: State, seen: Observation) -> list[Step]:
+    if seen.run and seen.run.going:
+        return [Step("look again, when that run has ended", STATUS)]
+    return [*_of_observation(state, seen), *STEPS[state]][:MOST]
+
+
+def _of_observation(state: State, seen: Observation) -> Iterator[Step]:
+    """What takes names or paths of this lab."""
+    if state in (State.MADE, State.REHEARSED):
+        yield INSTALL if seen.installs else INSTALL_LATER
+    if state in (State.STOPPED, State.DEGRADED):
+        vms = [node.vm_name for node in seen.members if node.power == OFF]
+        if vms:
+            others = f", and so {counted(len(vms) - 1, 'other')}" if len(vms) > 1 else ""
+            yield Step(f"switch it on{others}", f"virsh start {vms[0]}")
+    if state in (State.INSTALLED, State.STOPPED, State.DEGRADED) and seen.installation.kubeconfig:
+        yield Step(f"reach the cluster; {WAY_IN}", f"export KUBECONFIG={seen.installation.kubeconfig}")

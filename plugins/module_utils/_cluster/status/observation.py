@@ -1,0 +1,163 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was observed of a lab: the keys of what module lab_status returns. Times are UTC, as in ISO 8601."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ON, OFF, MISSING, UNKNOWN = "on", "off", "missing", "unknown"
+"""Of the power of a node, beside what libvirt calls states that are rare."""
+ACTIVE, INACTIVE = "active", "inactive"
+ANSWERS, SILENT = "answers", "silent"
+"""Of BMCs and of the API; BMCs may be missing, too."""
+OK, FAILED, NEVER = "ok", "failed", "never"
+"""Of the last rehearsal."""
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str = ""
+    distribution: str = ""
+    booted: str = ""
+    cores: int = 0
+    load: float = 0.0
+    memory_bytes: int = 0
+    memory_available_bytes: int = 0
+    libvirt: str = ""
+    """Why libvirt could not be asked; empty when it answers."""
+
+
+@dataclass(frozen=True)
+class Network:
+    name: str
+    role: str
+    bridge: str
+    state: str = UNKNOWN
+    addresses: Sequence[str] = ()
+    missing_addresses: Sequence[str] = ()
+    dnsmasq: bool | None = None
+
+
+@dataclass(frozen=True)
+class Bmcs:
+    state: str = MISSING
+    url: str = ""
+    protocol: str = ""
+    credentials: str = ""
+    """The file with the accounts."""
+    trouble: str = ""
+    faults: Sequence[str] = ()
+    """Those that they have on purpose."""
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    role: str
+    vm_name: str
+    installer: bool = True
+    """Whether the installer knows of it."""
+    power: str = UNKNOWN
+    bmc: str = ""
+    """Its address."""
+    bmc_trouble: str = ""
+    address: str = ""
+    """That is reserved for it."""
+    leases: Sequence[str] = ()
+    console: str = ""
+    """The file that has what it says."""
+    disk_bytes: int = 0
+    """That its disks occupy."""
+    disk_size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Storage:
+    pool: str = ""
+    path: str = ""
+    is_there: bool = False
+    used_bytes: int = 0
+    """By all files of the pool."""
+    promised_bytes: int = 0
+    """The size of all disks."""
+    free_bytes: int = 0
+    """Of its file system."""
+    capacity_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run of playbooks that has the lab, or that has ended without releasing it."""
+
+    by: str
+    going: bool | None
+    """None: that cannot be seen from the host."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    outcome: str = NEVER
+    began: str = ""
+    failures: int = 0
+    page: str = ""
+    """Of the report, on the host."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    state: str = "nothing"
+    """As M(nometal.ipi.cluster_info) says it."""
+    words: str = ""
+    stage: str = ""
+    version: str = ""
+    kubeconfig: str = ""
+    password_file: str = ""
+    console_url: str = ""
+    bundle: str = ""
+    """The newest failure bundle."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    lab: str
+    domain: str = ""
+    time: str = ""
+    registered: bool = False
+    installs: bool = False
+    """Whether lab_spec asks for a cluster."""
+    host: Host = field(default_factory=Host)
+    storage: Storage = field(default_factory=Storage)
+    networks: Sequence[Network] = ()
+    bmcs: Bmcs = field(default_factory=Bmcs)
+    nodes: Sequence[Node] = ()
+    run: Run | None = None
+    rehearsal: Rehearsal = field(default_factory=Rehearsal)
+    installation: Installation = field(default_factory=Installation)
+    unread: Sequence[str] = ()
+    """What could not be read, and why."""
+
+    @property
+    def members(self) -> Sequence[Node]:
+        """The nodes that the cluster needs."""
+        return [node for node in self.nodes if node.installer]
+
+
+def is_on(node: Node) -> bool:
+    return node.power not in (OFF, MISSING, UNKNOWN)
+
+
+def power_of(libvirt_state: str) -> str:
+    return ON if libvirt_state == "running" else libvirt_state
+
+
+def as_json(value: Any) -> Any:
+    """Of what asdict gives: JSON has no tuples."""
+    if isinstance(value, dict):
+        return {key: as_json(item) for key, item in value.items()}
+    return [as_json(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,148 @@
+"""Labs in every state, as module lab_status observes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
+    Bmcs,
+    Host,
+    Installation,
+    Network,
+    Node,
+    Observation,
+    Rehearsal,
+    Run,
+    Storage,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
+
+CLUSTER = "/var/lib/nometal/install/ha/cluster"
+POOL = "/var/lib/libvirt/images/nometal-ha"
+RUN = "alice@laptop, playbooks/site.yml (process 4711), since 2026-11-20 11:58:00 UTC, 2 min ago"
+HOST = Host(
+    name="server",
+    distribution="Debian GNU/Linux 12 (bookworm)",
+    booted="2026-11-19T08:00:00Z",
+    cores=16,
+    load=1.25,
+    memory_bytes=128 * GIB,
+    memory_available_bytes=32 * GIB,
+)
+STORAGE = Storage("nometal-ha", POOL, True, 210 * GIB, 720 * GIB, 600 * GIB, 900 * GIB)
+NETWORK = Network("nometal-ha", "machine", "nm-ha", "active", ["192.168.126.1/24"], [], dnsmasq=True)
+BMCS = Bmcs("answers", "https://192.168.126.1:8000", "redfish-virtualmedia", "/var/lib/nometal/bmc/ha/credentials.json")
+RUNNING = Installation("running", "create cluster runs", "control plane", "4.20.3")
+INSTALLED = Installation(
+    state="installed",
+    words="installed",
+    stage="complete",
+    version="4.20.3",
+    kubeconfig=f"{CLUSTER}/auth/kubeconfig",
+    password_file=f"{CLUSTER}/auth/kubeadmin-password",
+    console_url="https://console-openshift-console.apps.ha.lab.example.test",
+)
+FAILED = Installation(
+    state="failed",
+    words="the cluster did not initialize in time",
+    stage="initialize",
+    version="4.20.3",
+    kubeconfig=f"{CLUSTER}/auth/kubeconfig",
+    bundle="/var/lib/nometal/install/ha/bundles/ha-20261120T110000Z.tar.gz",
+)
+REHEARSED = Rehearsal("ok", "2026-11-20T11:00:00Z", page="/var/lib/nometal/labs/ha/rehearsal.html")
+
+
+def node(name: str, at: int, **differs: object) -> Node:
+    role = name.rpartition("-")[0]
+    known = Node(
+        name=name,
+        role=role,
+        vm_name=f"ha-{name}",
+        power="off",
+        bmc=f"https://192.168.126.1:8000/redfish/v1/Systems/{at}",
+        address=f"192.168.126.{at}",
+        console=f"/var/log/libvirt/qemu/ha-{name}-console.log",
+        disk_size_bytes=120 * GIB,
+    )
+    return replace(known, **differs)  # type: ignore[arg-type]
+
+
+def nodes(**differs: object) -> list[Node]:
+    names = [*(f"control-plane-{number}" for number in range(3)), "worker-0", "worker-1"]
+    addresses = [20, 21, 22, 30, 31]
+    return [node(name, at, **differs) for name, at in zip(names, addresses)]
+
+
+def on(at: Node, **differs: object) -> Node:
+    return replace(at, power="on", leases=[at.address], disk_bytes=42 * GIB, **differs)  # type: ignore[arg-type]
+
+
+MADE = Observation(
+    lab="ha",
+    domain="ha.lab.example.test",
+    time="2026-11-20T12:00:00Z",
+    registered=True,
+    host=HOST,
+    storage=STORAGE,
+    networks=[NETWORK],
+    bmcs=BMCS,
+    nodes=nodes(),
+)
+ABSENT = replace(
+    MADE,
+    registered=False,
+    storage=Storage("nometal-ha", POOL),
+    networks=[replace(NETWORK, state="missing", dnsmasq=None)],
+    bmcs=Bmcs(url=BMCS.url, protocol=BMCS.protocol),
+    nodes=nodes(power="missing", console=""),
+)
+RAN = replace(MADE, nodes=[on(each) for each in nodes()], installation=INSTALLED, rehearsal=REHEARSED, installs=True)
+CASES: dict[str, Observation] = {
+    "absent": ABSENT,
+    "without libvirt": replace(
+        MADE,
+        host=replace(HOST, libvirt="Nothing answers for qemu:///system: role nometal.ipi.host_prep starts it."),
+        networks=[],
+        nodes=nodes(power="unknown", console=""),
+    ),
+    "half made by a run that was killed": replace(
+        ABSENT, registered=True, storage=STORAGE, networks=[NETWORK], run=Run(RUN, going=False)
+    ),
+    "while it is made": replace(ABSENT, registered=True, run=Run(RUN, going=True)),
+    "made": MADE,
+    "made, to be installed": replace(MADE, installs=True),
+    "rehearsed": replace(MADE, rehearsal=REHEARSED),
+    "rehearsal failed": replace(MADE, rehearsal=replace(REHEARSED, outcome="failed", failures=3)),
+    "installing": replace(
+        MADE,
+        installs=True,
+        nodes=[*(on(each) for each in nodes()[:3]), *nodes()[3:]],
+        installation=RUNNING,
+        run=Run(RUN, going=None),
+        rehearsal=REHEARSED,
+    ),
+    "installation failed": replace(RAN, installation=FAILED),
+    "installed": RAN,
+    "installed, off after a reboot": replace(RAN, nodes=nodes()),
+    "installed, much is wrong": replace(
+        RAN,
+        storage=replace(STORAGE, free_bytes=2 * GIB),
+        networks=[replace(NETWORK, missing_addresses=["192.168.126.1/24"], dnsmasq=False)],
+        bmcs=replace(BMCS, faults=["status 503 for 10% of requests"]),
+        nodes=[
+            on(nodes()[0]),
+            on(nodes()[1], bmc_trouble="503: busy"),
+            replace(nodes()[2], power="paused"),
+            nodes()[3],
+            replace(nodes()[4], power="missing", console=""),
+        ],
+        unread=["default routes: not permitted"],
+    ),
+    "its services do not run": replace(
+        MADE,
+        networks=[replace(NETWORK, state="inactive", dnsmasq=None)],
+        bmcs=replace(BMCS, state="silent", trouble="Nothing listens at 192.168.126.1:8000/tcp."),
+        rehearsal=replace(REHEARSED, outcome="failed", failures=1, page=""),
+    ),
+}

@@ -1,0 +1,137 @@
+"""What is shown of a lab in every state. The screens are in status.txt, in full."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support import golden, shown_commands
+from support.checkout import ROOT
+from unit.cluster.status_samples import CASES
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import findings as status_findings
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import screen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.next_steps import (
+    HEADLINES,
+    STEPS,
+    Command,
+    next_steps,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State, state_of
+from ansible_collections.nometal.ipi.plugins.modules import lab_status
+
+SCREENS = Path(__file__).with_name("status.txt")
+INVENTORY = {"inventory": "inventory/ha", "by_make": True}
+STATES = {
+    "absent": State.ABSENT,
+    "without libvirt": State.UNKNOWN,
+    "half made by a run that was killed": State.PARTIAL,
+    "while it is made": State.PARTIAL,
+    "made": State.MADE,
+    "made, to be installed": State.MADE,
+    "rehearsed": State.REHEARSED,
+    "rehearsal failed": State.REHEARSAL_FAILED,
+    "installing": State.INSTALLING,
+    "installation failed": State.INSTALL_FAILED,
+    "installed": State.INSTALLED,
+    "installed, off after a reboot": State.STOPPED,
+    "installed, much is wrong": State.DEGRADED,
+    "its services do not run": State.PARTIAL,
+}
+
+
+def told(case: str, *, brief: bool = False, **controller: Any) -> dict[str, Any]:
+    return lab_status.told(CASES[case], {**INVENTORY, **controller}, brief=brief)
+
+
+def test_the_screens() -> None:
+    blocks = [f"## {case}\n" + "\n".join(told(case)["lines"]) for case in CASES]
+    blocks += [f"## summary: {case}\n" + "\n".join(told(case, brief=True)["lines"]) for case in CASES]
+    golden.compare("\n\n".join(blocks) + "\n", SCREENS)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_state(case: str) -> None:
+    assert state_of(CASES[case]) is STATES[case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_screen_fits_a_terminal(case: str) -> None:
+    assert max(map(len, told(case)["lines"])) <= screen.WIDTH + 40  # what is in one word is not broken
+    assert len(told(case)["lines"]) < 50
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_programs_get_is_json_with_the_keys_that_are_documented(case: str) -> None:
+    status = told(case)["status"]
+    assert json.loads(json.dumps(status)) == status
+    assert documented() == keys_of(told("installed, much is wrong")["status"]) | {"run.by", "run.going"}
+    assert keys_of(status) <= documented()
+
+
+def keys_of(value: Any, where: str = "") -> set[str]:
+    """Of mappings at any depth; facts of findings differ from one to the other."""
+    if isinstance(value, list):
+        return set().union(*(keys_of(item, where) for item in value))
+    if not isinstance(value, dict) or where == "findings.facts":
+        return set()
+    below = (
+        {f"{where}.{key}".lstrip(".")} | keys_of(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()
+    )
+    return set().union(*below)
+
+
+def documented() -> set[str]:
+    """The table of docs/status.md."""
+    text = (ROOT / "docs/status.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    names = {name.strip().strip("`") for row in rows for name in row.split(",")}
+    return {name for name in names if name in PARTS or name.partition(".")[0] in PARTS or "." not in name}
+
+
+PARTS = {"host", "storage", "networks", "bmcs", "nodes", "run", "rehearsal", "installation", "findings", "next"}
+
+
+def test_every_state_has_words_and_steps() -> None:
+    assert set(HEADLINES) == set(STEPS) == set(State)
+
+
+def test_every_finding_is_worded_and_shown_in_a_case() -> None:
+    found = {finding["code"] for case in CASES for finding in told(case)["status"]["findings"]}
+    assert found == set(status_findings.WORDS)
+    assert found > status_findings.WARNINGS
+
+
+def test_commands_are_there_by_make_and_without() -> None:
+    commands = {step.command for steps in STEPS.values() for step in steps if isinstance(step.command, Command)}
+    for command in commands:
+        for by_make in (True, False):
+            assert shown_commands.faults(command.written("inventory/ha", by_make=by_make)) == []
+
+
+@pytest.mark.parametrize(
+    ("inventory", "by_make", "written"),
+    [
+        ("inventory/rehearsal", True, "make teardown ARGS='-e teardown_scope=cluster'"),
+        ("inventory/ha", True, "make teardown LAB=inventory/ha ARGS='-e teardown_scope=cluster'"),
+        ("my lab/", False, "ansible-playbook nometal.ipi.teardown -i 'my lab/' -e teardown_scope=cluster"),
+    ],
+)
+def test_a_command_is_for_this_lab(inventory: str, *, by_make: bool, written: str) -> None:
+    [step] = [step for step in STEPS[State.INSTALLED] if isinstance(step.command, Command)]
+    assert step.written(inventory, by_make=by_make) == written
+
+
+def test_there_are_three_steps_at_most() -> None:
+    assert all(len(next_steps(state_of(seen), seen)) in (1, 2, 3) for seen in CASES.values())
+
+
+def test_the_documentation_names_every_state() -> None:
+    returned = yaml.safe_load(lab_status.RETURN)["state"]["description"]
+    page = (ROOT / "docs/status.md").read_text(encoding="utf-8")
+    for state in State:
+        assert f"V({state})" in " ".join(returned)
+        assert f"| {state} |" in page
