@@ -5,6 +5,7 @@ ARGS ?=
 PYTHON ?= python3
 # Only as an argument of make: some systems have a variable of that name in everybody's environment.
 BY_NAME = $(if $(filter command,$(firstword $(origin NAME))),--extra-vars '{"teardown_lab": "$(subst ','\'',$(NAME))"}')
+CHECKPOINT = $(if $(filter command,$(firstword $(origin NAME))),--extra-vars '{"checkpoint_name": "$(subst ','\'',$(NAME))"}')
 VENV := .venv
 IN_VENV := PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
@@ -35,6 +36,19 @@ status: $(VENV)/.lab ## Show the state of the lab, and what to do next; change n
 
 labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its lab_spec says
 	$(IN_VENV) ansible-playbook playbooks/labs.yml -i $(LAB) $(ARGS)
+
+.PHONY: checkpoint checkpoint-remove checkpoints restore
+checkpoint: $(VENV)/.lab ## Keep all nodes of the lab as they are, as NAME=...
+	$(IN_VENV) ansible-playbook playbooks/checkpoint.yml -i $(LAB) $(CHECKPOINT) $(ARGS)
+
+restore: $(VENV)/.lab ## Restore all nodes of the lab to checkpoint NAME=...
+	$(IN_VENV) ansible-playbook playbooks/restore.yml -i $(LAB) $(CHECKPOINT) $(ARGS)
+
+checkpoints: $(VENV)/.lab ## List the checkpoints of the lab
+	$(IN_VENV) ansible-playbook playbooks/checkpoints.yml -i $(LAB) $(ARGS)
+
+checkpoint-remove: $(VENV)/.lab ## Remove checkpoint NAME=...; the nodes stay as they are
+	$(IN_VENV) ansible-playbook playbooks/checkpoint.yml -i $(LAB) $(CHECKPOINT) --extra-vars checkpoint_state=absent $(ARGS)
 
 teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave the host as it was
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)

@@ -45,6 +45,7 @@ ORDER = (
     ),
     *("host_forwarding", "router_advertisements", "brought_packages", "labs_info", "directory_removal", "refusals"),
     *("storage_pool", "libvirt_bridge_net", "veth_pair", "lab_firewall", "split_dns", "installer_bridges", "bmh_vm"),
+    *("lab_checkpoint", "checkpoint_info"),
     *(
         "bmc_software",
         "redfish_emulator",

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 DIRECTORY = "/run/libvirt/guests"  # of the host; not on its disk
 _copying = threading.Lock()
 
+VIRSH = ("virsh", "--connect", "qemu:///system")
+CMDLINE = "console=ttyS0 quiet panic=-1 net.ifnames=0 no_timer_check"
+CHANNEL = """<channel type='unix'>
+  <source mode='bind' path='{directory}/{name}.sock'/><target type='virtio' name='commands'/>
+</channel>"""
 # The kernel's check of the timer fails, and the guest hangs, where qemu does not get a processor for a moment.
 DOMAIN = """
 <domain type='qemu'>
@@ -88,9 +93,10 @@ class Lease:
 class Guest:
     """A running guest. It boots while the test goes on; the first question to it waits for that."""
 
-    def __init__(self, host: Host, name: str) -> None:
+    def __init__(self, host: Host, name: str, console: Path | None = None) -> None:
         self.host = host
         self.name = name
+        self._console = console or _inside(host) / f"{name}.log"
         self._one_at_a_time = threading.Lock()
         self._channel = socket.socket(socket.AF_UNIX)
         self._channel.connect(str(_inside(host) / f"{name}.sock"))
@@ -180,7 +186,7 @@ class Guest:
         return Stream(self, address, port)
 
     def console(self) -> str:
-        return (_inside(self.host) / f"{self.name}.log").read_text(errors="replace")
+        return self._console.read_text(errors="replace")
 
     def stop(self) -> None:
         """Power off; its domain is gone with it. It may be off already, with its host."""
@@ -275,10 +281,28 @@ def start(host: Host, *, name: str, mac: str, bridge: str = "", network: str = "
     return Guest(host, name)
 
 
-def _inside(host: Host) -> Path:
+def equip(host: Host, vm: str) -> None:
+    """Have a VM that is defined boot as a guest from its next start on; what others have declared of it stays."""
+    _copy_image(host)
+    text = host.run([*VIRSH, "dumpxml", "--inactive", "--security-info", vm]).stdout
+    boots = (
+        f"<kernel>{DIRECTORY}/kernel</kernel><initrd>{DIRECTORY}/initramfs</initrd><cmdline>{CMDLINE}</cmdline></os>"
+    )
+    xml = text.replace("</os>", boots).replace(
+        "</devices>", f"{CHANNEL.format(directory=DIRECTORY, name=vm)}</devices>"
+    )
+    host.run([*VIRSH, "define", "/dev/stdin"], input=xml)
+
+
+def of_vm(host: Host, vm: str) -> Guest:
+    """In a VM that was equipped and is on."""
+    return Guest(host, vm, _inside(host, f"/var/log/libvirt/qemu/{vm}-console.log"))
+
+
+def _inside(host: Host, path: str = DIRECTORY) -> Path:
     """The host's directory as seen from here."""
     process = host.sandbox.init if isinstance(host, PrivateLibvirtd) else host.leader
-    return Path(f"/proc/{process}/root{DIRECTORY}")
+    return Path(f"/proc/{process}/root{path}")
 
 
 def _copy_image(host: Host) -> None:

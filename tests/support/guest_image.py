@@ -26,6 +26,7 @@ MODULES = (
     "drivers/net/net_failover",
     "drivers/net/virtio_net",
     "drivers/char/virtio_console",
+    "drivers/block/virtio_blk",
 )
 FILES = {
     "bin/busybox": "bin/busybox",

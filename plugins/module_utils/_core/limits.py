@@ -37,6 +37,8 @@ LONGEST_SERIAL = 20
 LONGEST_FILE_NAME = 255
 LONGEST_VM_NAME = 200
 """Of files that are named after it, with their endings."""
+LONGEST_CHECKPOINT_NAME = 60
+"""Ours: it is a directory, and a part of the name of each disk's snapshot, of which qcow2 keeps 255 bytes."""
 LONGEST_IPMI_PASSWORD = 20
 """Bytes, IPMI 2.0."""
 

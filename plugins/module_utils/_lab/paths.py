@@ -31,12 +31,14 @@ KNOWN_OF_INSTALL = (
     *(".cache", ".config", ".kube", ".local"),  # the installer and oc use it as their home
 )
 """The collection's files in a lab's directory. Other files are kept."""
+OF_BMC_MACHINES = "state/machines"
+"""Below the BMC service's directory of a lab: what each BMC keeps of its machine's firmware, by the VM's UUID."""
 OF_BMC_ACCOUNTS = ("credentials.json", "hashes.json")
 """Only _bmc/credentials.py knows what is in which."""
 KNOWN_OF_BMC = (
     *("config.json", "faults.json", *OF_BMC_ACCOUNTS, "serving", ".*.new"),
     *("state/", "state/.*", "state/passwords.json", "state/events/*.jsonl", "state/events/.*"),
-    *("state/machines/*.json", "state/machines/.*"),
+    *(f"{OF_BMC_MACHINES}/*.json", f"{OF_BMC_MACHINES}/.*"),
     *("supervisor", "supervisor.pid", "service.log*"),
     *("broker/broker.json", "broker/supervisor", "broker/supervisor.pid", "broker/service.log*", "broker/.*.new"),
     *("broker/state/", "broker/state/broker.sock", "broker/state/power.json", "broker/state/.*"),
@@ -49,7 +51,16 @@ RECORD_OF_MODEL, RECORD_OF_NAME = "lab.json", "registered"
 """One of them registers a lab on a host."""
 RECORD_OF_STOP = "stopped.json"
 """Which VMs `make stop` has switched off."""
-KNOWN_OF_LAB = (RECORD_OF_MODEL, RECORD_OF_NAME, RECORD_OF_STOP, "rehearsal.html", "rehearsal.json", ".*.new")
+CHECKPOINTS = "checkpoints"
+KNOWN_OF_LAB = (
+    RECORD_OF_MODEL,
+    RECORD_OF_NAME,
+    RECORD_OF_STOP,
+    "rehearsal.html",
+    "rehearsal.json",
+    CHECKPOINTS,
+    ".*.new",
+)
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
 KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "power.jsonl", "jobs")
 """In the directory of its runs."""

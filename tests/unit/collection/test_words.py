@@ -26,6 +26,7 @@ PLACES = (
     *(
         f"docs/{name}.md"
         for name in (
+            "checkpoints",
             "lab_spec",
             "doctor",
             "installation",

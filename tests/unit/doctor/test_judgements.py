@@ -106,6 +106,10 @@ def storage_of(
     )
 
 
+def with_checkpoints(found: storage.Storage) -> storage.Storage:
+    return dataclasses.replace(found, held=2 * GIB)
+
+
 NINE = tuple("123456789")
 
 
@@ -272,6 +276,14 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("pool_space", storage_of(20, 20, used=350, own=30, shared=True), INSTALL, "ok", "0.0 GiB needed"),
     ("pool_space", storage_of(100, 500), INSTALL, "blocker", "Free some space"),
     ("pool_space", storage_of(4, 4), REHEARSAL, "ok", "1.0 GiB needed"),
+    (
+        "pool_space",
+        with_checkpoints(storage_of(9, 9, used=2)),
+        REHEARSAL,
+        "ok",
+        "4.0 GiB in full, 2.0 GiB of it for checkpoints",
+    ),
+    ("pool_space", with_checkpoints(storage_of(3, 3, used=2)), REHEARSAL, "warning", "remove checkpoints"),
     ("pool_space", storage_of(2, 2), REHEARSAL, "warning", "may outgrow"),
     ("pool_space", storage_of(0.5, 0.5), REHEARSAL, "blocker", "0.5 GiB free in /pool"),
     ("installer_space", storage_of(0, 0), REHEARSAL, "ok", "no installation"),

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, listed, ok, warning
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB, gib
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import pool_path
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import REHEARSAL_LEAST, Needs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import libvirt_files
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, nearest_existing
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.labs import HOME
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.store import Store
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.storage_pool.directory import PoolDirectory
 
 INSTALLER_IMAGES = "/var/lib/libvirt/openshift-images"  # hard-coded in the installer
@@ -103,8 +106,11 @@ class Space:
 
 @dataclass(frozen=True)
 class Storage:
+    """`held`: bytes that checkpoints hold in the pool at most, once all that they keep is overwritten."""
+
     pool: Space
     installer: Space
+    held: int = 0
 
     @property
     def shared(self) -> bool:
@@ -116,7 +122,15 @@ def measure_storage(needs: Needs) -> Storage:
     return Storage(
         pool=_space(needs.pool_path, [Path(needs.pool_path)]),
         installer=_space(INSTALLER_IMAGES, own),
+        held=_held_by_checkpoints(needs.name),
     )
+
+
+def _held_by_checkpoints(lab: str) -> int:
+    """Of one that is damaged it is not known."""
+    with suppress(OperatorError, OSError):
+        return sum(checkpoint.held_bytes for checkpoint in Store(HOME, lab).checkpoints().values())
+    return 0
 
 
 def _space(path: str, own: list[Path]) -> Space:
@@ -143,17 +157,20 @@ def judge_pool_space(storage: Storage, needs: Needs) -> Finding:
     pool, others = storage.pool, 0
     if needs.install and storage.shared:
         others = max(0, INSTALLER_LEAST - storage.installer.used)
-    full = max(0, needs.disk_bytes - pool.used) + others
+    full = max(0, needs.disk_bytes + storage.held - pool.used) + others
     least = max(0, _least_in_pool(needs) - pool.used) + others
     bootstrap = " (with the installer's bootstrap VM)" if others else ""
-    needed = f"{gib(least)} needed now, {gib(full)} in full{bootstrap}"
+    checkpoints = f", {gib(storage.held)} of it for checkpoints" if storage.held else ""
+    needed = f"{gib(least)} needed now, {gib(full)} in full{bootstrap}{checkpoints}"
     measured = f"{gib(pool.free)} free in {pool.directory}; {needed}"
     facts = {"directory": pool.directory, "free_bytes": pool.free, "needed_bytes": least, "full_bytes": full}
+    facts.update({"held_bytes": storage.held} if storage.held else {})
     if pool.free < least:
         advice = "Free some space, or mount a larger file system at the pool's path."
         return blocker("pool_space.too-little", measured, advice, **facts)
     if pool.free < full:
-        advice = "The thin disks may outgrow the file system: watch it, or make the disks smaller."
+        less = "make the disks smaller, or remove checkpoints" if storage.held else "or make the disks smaller"
+        advice = f"The thin disks may outgrow the file system: watch it, {less}."
         return warning("pool_space.less-than-full", measured, advice, **facts)
     return ok("pool_space.enough", measured, **facts)
 

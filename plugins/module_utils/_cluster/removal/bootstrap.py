@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._core import directories as host_directories
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import LOGS, POOLS
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml, vm_host
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml, vm_files, vm_host
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.infra import SUFFIX, Named
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.network import leases
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
@@ -34,7 +34,7 @@ LOG_NAME = re.compile(rf"(.+{SUFFIX})(-serial[0-9]+)?\.log(\.[0-9]+)?")
 def all_named(connection: Any) -> list[Named]:
     """Everything on this host that is called as bootstrap VMs are."""
     plugged = {name: _bridges(connection, name) for name in domains(connection)}
-    paths = [*_matching(vm_leftovers.NVRAM, NVRAM_NAME), *_matching(LOGS, LOG_NAME)]
+    paths = [*_matching(vm_files.NVRAM, NVRAM_NAME), *_matching(LOGS, LOG_NAME)]
     names = {*plugged, *pools(connection), *(name for name, _path in paths)}
     names |= {path.name for path in _entries(POOLS) if path.name.endswith(SUFFIX)}
     return [Named(name, plugged.get(name)) for name in sorted(names)]
@@ -64,7 +64,7 @@ def logs(names: Collection[str]) -> list[Path]:
 
 
 def nvram(names: Collection[str]) -> list[Path]:
-    return [path for name, path in _matching(vm_leftovers.NVRAM, NVRAM_NAME) if name in names]
+    return [path for name, path in _matching(vm_files.NVRAM, NVRAM_NAME) if name in names]
 
 
 def macs(connection: Any, name: str) -> list[str]:

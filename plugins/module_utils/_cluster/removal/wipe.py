@@ -19,7 +19,13 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Firmware
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import disk_users, domain_xml, node_vms, vm_host
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
+    disk_users,
+    domain_xml,
+    node_vms,
+    vm_files,
+    vm_host,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm import leftovers as vm_leftovers
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.wipe import empty_drive, make_blank, switch_off
 
@@ -204,7 +210,4 @@ def _is_damaged(path: str, kind: str) -> bool:
 
 
 def _nvram(root: Any) -> tuple[str, ...]:
-    """Where older versions of libvirt choose the firmware, they do not write into the definition which file it has."""
-    named = root.findtext("os/nvram", default="").strip()
-    usual = (f"{vm_leftovers.NVRAM}/{root.findtext('name')}_VARS.{ending}" for ending in ("fd", "qcow2"))
-    return tuple(path for path in dict.fromkeys([named, *usual]) if path and Path(path).exists())
+    return tuple(str(path) for path in vm_files.nvram_of(root) if path.exists())

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_files import NVRAM, NVRAM_ENDINGS
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.vm.state import console_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-NVRAM = Path("/var/lib/libvirt/qemu/nvram")
 RUNTIME = (Path("/var/lib/libvirt/qemu"), Path("/var/lib/libvirt/qemu/channel/target"))
 TPM_LOGS = Path("/var/log/swtpm/libvirt/qemu")
 OLDER = re.compile(r"(\.[0-9]+)?")
@@ -55,7 +55,7 @@ def rotate_console(name: str) -> None:
 
 def forget_nvram(name: str) -> None:
     """Also what a former VM of this name has left: with the keys of another firmware, secure boot is none."""
-    unlink(NVRAM / f"{name}_VARS.{ending}" for ending in ("fd", "qcow2"))
+    unlink(NVRAM / f"{name}_VARS.{ending}" for ending in NVRAM_ENDINGS)
 
 
 def forget_runs(name: str, running: Callable[[], Collection[int]], where: Iterable[Path] = RUNTIME) -> None:

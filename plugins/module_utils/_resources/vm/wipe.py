@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,15 @@ except ImportError:  # connect() has said so by the time that anything here runs
 
 
 def make_blank(path: str) -> None:
-    """In place: the file keeps its owner, its mode, and the note whose disk it is."""
+    """In place: the file keeps its owner, its mode, the note whose disk it is, and the snapshots of checkpoints."""
     info = _info(path)
     if info["format"] == "raw":
         with Path(path).open("r+b") as file:
             file.truncate(0)
             file.truncate(info["virtual-size"])
+    elif info.get("snapshots"):
+        zeros = {"driver": "null-co", "size": info["virtual-size"], "read-zeroes": True}
+        run("qemu-img", "convert", "-n", "-O", info["format"], f"json:{json.dumps(zeros)}", path)
     else:
         run("qemu-img", "create", "-q", "-f", info["format"], path, str(info["virtual-size"]))
 
