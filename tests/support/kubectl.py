@@ -1,6 +1,7 @@
 """kubectl as Debian has it, of the releases that lab hosts have; kept in the cache.
 
-`program("trixie")` is the file. It is taken out of the package, and nothing is installed on this machine.
+`program("trixie")` is the file, taken out of the package; nothing is installed on this machine.
+`install(host)` puts it on a lab host.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from support.cache import cache_dir, made_once
 from support.lab_trees import mirrors
+
+if TYPE_CHECKING:
+    from support.lab_host import LabHost
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 PACKAGES = {"bookworm": "kubernetes-client", "trixie": "kubectl"}
@@ -22,6 +27,13 @@ NEWEST = "trixie"
 def program(suite: str = NEWEST) -> Path:
     path = cache_dir() / "kubectl" / suite / "kubectl"
     return made_once(path, f"kubectl-{suite}", lambda: _unpack(path, suite))
+
+
+def install(host: LabHost) -> None:
+    """As /usr/bin/kubectl, where the package would put it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        shutil.copy(program(host.facts["suite"]), Path(scratch) / "kubectl")
+        host.copy_tree(Path(scratch), "/usr/bin")
 
 
 def _unpack(path: Path, suite: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import kubectl, kubernetes_api
+from support import kubectl, kubernetes_api, lab_host
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -91,6 +91,13 @@ def wait_for_request(api: KubernetesApi, verb: str, kind: str, code: int = 200) 
         return any((entry.verb, entry.kind, entry.code) == (verb, kind, code) for entry in api.server.audit.entries())
 
     wait_until(f"somebody asks to {verb} {kind}", is_there)
+
+
+@pytest.mark.parametrize("suite", kubectl.SUITES)
+def test_kubectl_runs_on_a_lab_host(suite: str) -> None:
+    with lab_host.start(suite=suite, layer="bare") as host:
+        kubectl.install(host)
+        assert "Client Version" in host.run(["kubectl", "version", "--client"]).stdout
 
 
 def test_discovery(api: KubernetesApi) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from support import bmc_lab, private_libvirtd, stand_in_mirror
+from support import bmc_lab, kubectl, private_libvirtd, stand_in_mirror
+from support.stand_in.kubernetes import audit
 from support.stand_in_bench import AUTH, POOLS, Bench, send
 from support.waiting import PATIENCE, wait_until
 
@@ -114,6 +115,32 @@ def test_an_installation_goes_through_all_stages_and_leaves_what_the_real_one_le
     for vm in bmcs.vms:
         vm.destroy()
     bench.until_the_cluster_is_gone()
+
+
+def test_the_installed_cluster_is_asked_and_changed_by_kubectl(bench: Bench, bmcs: BmcLab, tmp_path: Path) -> None:
+    """By our oc, which hands on to it what it does not do itself, by a name that no name server knows."""
+    log, home = tmp_path / "audit.log", tmp_path / "home"
+    bench.play(audit=str(log), kubectl=str(kubectl.program()))
+    bench.configure()
+    assert bench.run("create", "cluster").returncode == 0
+
+    def oc(*words: str) -> str:
+        own = [f"HOME={home}", str(bench.place / "bin/oc"), f"--kubeconfig={bench.assets}/auth/kubeconfig"]
+        return bench.libvirtd.run(["env", *own, *words]).stdout
+
+    assert oc("version") == "Client Version: 4.20.3\nKustomize Version: v5.6.0\n"
+    oc("adm", "cordon", "control-plane-0")
+    assert oc("get", "nodes").splitlines()[1].split()[:2] == ["control-plane-0", "Ready,SchedulingDisabled"]
+    machines = oc("get", "machines.machine.openshift.io", "-A", "-o", "wide").splitlines()
+    assert machines[1].split()[:3] == ["openshift-machine-api", f"{bench.infra_id()}-master-0", "Running"]
+    host = json.loads(oc("get", "bmh", "control-plane-0", "-n", "openshift-machine-api", "-o", "json"))
+    assert host["spec"]["consumerRef"]["name"] == f"{bench.infra_id()}-master-0"
+    bench.play()
+    assert bench.oc("nodes", "control-plane-0")["spec"] == {"unschedulable": True}
+    written = log.read_text()
+    patches = [entry for entry in audit.read(written) if entry.verb == "patch"]
+    assert [(entry.kind, entry.name, entry.user) for entry in patches] == [("nodes", "control-plane-0", "system:admin")]
+    assert bmc_lab.PASSWORD not in written
 
 
 def test_a_stopped_installation_is_taken_up_again_and_can_fail_at_each_stage(bench: Bench, bmcs: BmcLab) -> None:
