@@ -316,6 +316,20 @@ def test_deletion_waits_for_the_last_finalizer(api: KubernetesApi) -> None:
     assert api.store.list(HOSTS) == []
 
 
+def test_deletion_has_preconditions(api: KubernetesApi) -> None:
+    api.store.create("nodes", node())
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "another"}}
+    done = api.kubectl("delete", "--raw", "/api/v1/nodes/worker-0", "-f", "-", stdin=json.dumps(options), check=False)
+    assert "the UID in the precondition (another) does not match" in done.stderr
+    assert len(api.store.list("nodes")) == 1
+
+
+def test_what_breaks_the_server_is_answered(api: KubernetesApi) -> None:
+    done = api.kubectl("get", "--raw", "/api/v1/nodes?limit=many", check=False)
+    assert "(InternalError)" in done.stderr
+    assert "invalid literal" in done.stderr
+
+
 def test_drain_waits_for_a_disruption_budget(api: KubernetesApi) -> None:
     api.store.create("nodes", node())
     api.store.create("daemonsets.apps", {"metadata": {"name": "web", "namespace": "app"}})

@@ -166,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         user = User.of(self.connection.getpeercert())
         request = Request(self.command, self.path, dict(self.headers), body, user)
         switches = self.owner.look()
@@ -184,8 +184,22 @@ class Handler(BaseHTTPRequestHandler):
             self._send(request, self.owner.api.answer(request))
         except errors.ApiError as error:
             self._send(request, Answer(error.code, error.status()))
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+            failed = errors.ApiError(f"Internal error occurred: {error!r}")  # of the stand-in, so that it is seen
+            self._send(request, Answer(failed.code, failed.status()))
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_GET  # noqa: N815 - the names that the server asks for
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        found = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        while self.rfile.readline().strip():  # trailers
+            pass
+        return found
 
     def _send(self, request: Request, answer: Answer) -> None:
         self.owner.note(request, answer.code)
