@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from nometal_bmc.config.settings import POWER_RESTORE
-from nometal_bmc.machine.boot import ENABLED, HTTP_URI, TARGETS
+from nometal_bmc.machine.boot import ENABLED, HTTP_URI, MOST_OPTIONS, OPTION, TARGETS
 from nometal_bmc.machine.firmware import MODES
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ def digests(value: object) -> bool:
     return isinstance(value, list) and len(value) <= MOST_DIGESTS and all(map(text(DIGEST), value))
 
 
+def options(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= MOST_OPTIONS and all(map(text(OPTION), value))
+
+
 @dataclass(frozen=True)
 class Operation:
     """`asks_qemu`: it does not end while the VM's QEMU has stopped. `seconds`: how long the service waits for it."""
@@ -91,6 +95,7 @@ BOOT = {
     "enabled": perhaps(one_of(ENABLED)),
     "http_uri": perhaps(text(HTTP_URI)),
     "forgets_uri": yes_or_no,
+    "order": perhaps(options),
 }
 
 OPERATIONS: dict[str, Operation] = {

@@ -17,6 +17,8 @@ from nometal_bmc.machine import notes
 from nometal_bmc.machine.definition import child, part, remove, values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lxml import etree
 
 KINDS = {
@@ -29,6 +31,9 @@ TARGETS = ("None", *KINDS)
 OPTIONS = ("Pxe", "Cd", "Hdd")
 """Each device is of one of these kinds."""
 ENABLED = ("Disabled", "Once", "Continuous")
+MOST_OPTIONS = 64
+OPTION = r"(Pxe|Cd|Hdd)-[!-~]{1,64}"
+"""As an option is called; a machine has its own."""
 HTTP_URI = r"https?://[!-~]{1,2000}"
 
 
@@ -53,6 +58,8 @@ class BootWish:
     enabled: str | None = None
     http_uri: str | None = None
     forgets_uri: bool = False
+    order: Sequence[str] | None = None
+    """The options from which it boots when no override is in effect."""
 
     def override(self, before: Override) -> Override:
         target = self.target or before.target
@@ -83,6 +90,25 @@ def put(root: etree._Element, override: Override) -> None:
         # `boot` tells this override from an equal one before: which of the two has a running guest booted by?
         marks = {"target": override.target, "enabled": override.enabled, "boot": secrets.token_hex(4)}
         notes.write(root, **marks, order=_order(root))
+        _put_first(root, override.target)
+
+
+def put_order(root: etree._Element, order: Sequence[str]) -> None:
+    """Have a definition boot from these options, and from no others; an override stays in effect."""
+    known = {option.reference: option.device for option in options(root)}
+    for number, name in enumerate(order):
+        if name not in known:
+            text = f"Boot/BootOrder cannot have {name!r}; it can have {', '.join(known)}."
+            raise Refused(400, "PropertyValueNotInList", text, prop="Boot/BootOrder")
+        if name in order[:number]:
+            text = f"Boot/BootOrder has {name} twice."
+            raise Refused(400, "PropertyValueConflict", text, prop="Boot/BootOrder")
+    places = {known[name]: place for place, name in enumerate(order, 1)}
+    for device in _devices(root):
+        _set_number(device, places.get(_key(device)))
+    override = get(root)
+    if override.enabled != "Disabled":
+        notes.write(root, order=_order(root))
         _put_first(root, override.target)
 
 

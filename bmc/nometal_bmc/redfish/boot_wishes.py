@@ -21,11 +21,12 @@ BOOT: Kinds = {
     "BootSourceOverrideTarget": (str,),
     "BootSourceOverrideMode": (str,),
     "HttpBootUri": TEXT_OR_NULL,
+    "BootOrder": (list,),
 }
 
 
 def boot_wish(found: dict[str, Any]) -> BootWish:
-    wishes = checked(found, BOOT, where="Boot/", read_only=("BootOrder", "BootOptions"))
+    wishes = checked(found, BOOT, where="Boot/", read_only=("BootOptions",))
     choices = {"Enabled": boot.ENABLED, "Target": boot.TARGETS, "Mode": firmware.MODES}
     chosen = {name: wishes.get(f"BootSourceOverride{name}") for name in choices}
     for name, value in chosen.items():
@@ -35,6 +36,19 @@ def boot_wish(found: dict[str, Any]) -> BootWish:
     if uri is not None and not re.fullmatch(boot.HTTP_URI, uri):
         text = "Boot/HttpBootUri has to be a URL with http or https."
         raise Refused(400, "PropertyValueFormatError", text, prop="Boot/HttpBootUri")
-    note(**chosen, HttpBootUri=place(urlsplit(uri)) if uri else uri)
+    order = wishes.get("BootOrder")
+    if order is not None:
+        _check_order(order)
+    note(**chosen, HttpBootUri=place(urlsplit(uri)) if uri else uri, BootOrder=",".join(order) if order else None)
     forgets = "HttpBootUri" in wishes and uri is None
-    return BootWish(chosen["Mode"], chosen["Target"], chosen["Enabled"], uri, forgets)
+    return BootWish(chosen["Mode"], chosen["Target"], chosen["Enabled"], uri, forgets, order)
+
+
+def _check_order(order: list[Any]) -> None:
+    """What each machine has to boot from is checked where it is known."""
+    if not all(isinstance(name, str) for name in order):
+        text = "Boot/BootOrder has to be a list of strings."
+        raise Refused(400, "PropertyValueTypeError", text, prop="Boot/BootOrder")
+    if not 0 < len(order) <= boot.MOST_OPTIONS or not all(re.fullmatch(boot.OPTION, name) for name in order):
+        text = "Boot/BootOrder has to be a list of one or more of the system's BootOptions."
+        raise Refused(400, "PropertyValueNotInList", text, prop="Boot/BootOrder")

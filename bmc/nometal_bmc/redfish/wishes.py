@@ -48,7 +48,7 @@ PARAMETER = Words(
     "ActionParameterValueNotInList",
     "ActionParameterValueConflict",
 )
-NAMES = {str: "a string", bool: "true or false", dict: "an object", type(None): "null"}
+NAMES = {str: "a string", bool: "true or false", dict: "an object", list: "a list", type(None): "null"}
 
 
 class Request(flask.Request):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nometal_bmc.answers import Refused
-from nometal_bmc.machine.boot import BootWish, Override, get, mark_for_once, orders, put
+from nometal_bmc.machine.boot import BootWish, Override, get, mark_for_once, orders, put, put_order
 from nometal_bmc.machine.firmware import mode, note_wish
 from nometal_bmc.vms.firmware import set_mode
 from nometal_bmc.vms.qemu import set_boot_indexes
@@ -36,6 +36,8 @@ def change(domains: Domains, uuid: str, wish: BootWish) -> None:
 def _write(domains: Domains, root: etree._Element, wish: BootWish) -> Override:
     if wish.mode:
         set_mode(domains, root, wish.mode)
+    if wish.order:
+        put_order(root, wish.order)
     override = wish.override(get(root))
     if override.target == "UefiHttp":
         _check_http(root, override)

@@ -22,7 +22,7 @@ FOREIGN_VM = f"""<domain type='qemu'><name>foreign</name><uuid>{FOREIGN}</uuid><
 <os><type arch='x86_64' machine='q35'>hvm</type></os>
 <devices><disk type='file' device='cdrom'><target dev='sdz' bus='sata'/><readonly/></disk></devices></domain>"""
 DIGEST = "0" * 64
-WISH = {"mode": None, "target": "Cd", "enabled": "Once", "http_uri": None, "forgets_uri": False}
+WISH = {"mode": None, "target": "Cd", "enabled": "Once", "http_uri": None, "forgets_uri": False, "order": None}
 EVIL = "<domain type='qemu'><name>evil</name></domain>"
 # Asks the broker, and prints what it answers to each request as a line of JSON; `null` when it hangs up.
 ASKING = """
@@ -132,6 +132,8 @@ def test_neither_xml_nor_paths_nor_unknown_words_are_taken(lab: BmcLab, vm: Vm) 
         request("change_boot", **own, **{**WISH, "target": EVIL}),
         request("change_boot", **own, **{**WISH, "mode": "../UEFI"}),
         request("change_boot", **own, **{**WISH, "http_uri": "file:///etc/shadow"}),
+        request("change_boot", **own, **{**WISH, "order": ["Hdd-sda'/>"] * 65}),
+        request("change_boot", **own, **{**WISH, "order": "Hdd-sda"}),
         request("change_boot", **own, **{**WISH, "path": "/etc/shadow"}),
         request("set_power_restore", **own, policy="/etc/shadow"),
         request("set_clock", **own, zone="'/><evil/>", ahead=None),

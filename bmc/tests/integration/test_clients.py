@@ -109,6 +109,7 @@ def test_community_general(service: Service, web: ImageServer, tmp_path: Path) -
         "ca_path": str(service.authority.ca),
         "uuid": NODE.uuid,
         "image": web.url("/boot.iso"),
+        "boot_order": [f"Pxe-{NIC.replace(':', '')}", "Hdd-sda", "Cd-sdz"],
         "results": str(tmp_path / "results.json"),
     }
     variables = tmp_path / "variables.json"
@@ -120,6 +121,9 @@ def test_community_general(service: Service, web: ImageServer, tmp_path: Path) -
     assert of_the_vm(results["seen"], "system")["PowerState"] == "Off"
     assert of_the_vm(results["seen"], "boot_override")["BootSourceOverrideTarget"] == "Cd"
     assert [nic["MACAddress"] for nic in of_the_vm(results["seen"], "nic")] == [NIC]
+    assert [option["BootOptionReference"] for option in of_the_vm(results["ordered"], "boot_order")] == told[
+        "boot_order"
+    ]
     assert [drive["Image"] for drive in of_the_vm(results["seen"], "virtual_media")] == [web.url("/boot.iso")]
     assert [drive["Image"] for drive in of_the_vm(results["ejected"], "virtual_media")] == [None]
     assert service.get(f"Systems/{NODE.uuid}/SecureBoot").json["SecureBootEnable"] is True

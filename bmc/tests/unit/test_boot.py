@@ -111,6 +111,33 @@ def test_the_options_have_the_order_that_there_is_without_an_override(
         assert boot.options(root) == names
 
 
+@given(machines(), st.lists(OVERRIDES, max_size=2), st.data())
+def test_another_order_counts_when_no_override_is_in_effect(
+    root: etree._Element, overrides: list[Override], data: st.DataObject
+) -> None:
+    for override in overrides:
+        boot.put(root, override)
+    mark = boot.mark_for_once(root)
+    names = data.draw(st.permutations([option.reference for option in boot.options(root)]))
+    chosen = names[: data.draw(st.integers(1, len(names)))]
+    boot.put_order(root, chosen)
+    assert [option.reference for option in boot.options(root) if option.place is not None] == chosen
+    assert (boot.get(root), boot.mark_for_once(root)) == (overrides[-1] if overrides else NONE, mark)
+    if overrides:
+        first = next(option.target for option in boot.options(root) if option.device == order(root)[0])
+        assert first == overrides[-1].target
+    boot.put(root, NONE)
+    assert order(root) == [name.partition("-")[2] for name in chosen]
+
+
+@pytest.mark.parametrize("names", [["Hdd-disk0", "Hdd-disk0"], ["Cd-disk0"], ["Hdd-disk0", "Pxe-none"]])
+def test_an_order_has_each_option_of_the_machine_once(names: list[str]) -> None:
+    root = definition(("disk", 1), ("nic", 2))
+    with pytest.raises(Refused, match="Boot/BootOrder"):
+        boot.put_order(root, names)
+    assert order(root) == ["disk0", "nic1"]
+
+
 def test_an_option_has_a_name_that_fits_into_a_path() -> None:
     root = definition(("disk", 2), ("cdrom", None), ("nic", 1))
     part(root, "devices/interface/mac").set("address", "52:54:00:00:00:01")
