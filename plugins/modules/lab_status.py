@@ -16,9 +16,8 @@ author:
   - nometal.ipi contributors (@nometal)
 options:
   lab:
-    description: Name of the lab.
+    description: Name of the lab. Without it, the state of each lab that has something on the host is shown in a line.
     type: str
-    required: true
   model:
     description:
       - The lab's model, as M(nometal.ipi.derive_lab) returns it. Without it, the one that is recorded on the host.
@@ -75,14 +74,17 @@ EXAMPLES = r"""
 RETURN = r"""
 state:
   description:
-    - V(absent), V(unknown) if libvirt does not answer, V(partial), V(made), V(rehearsed) or V(rehearsal failed).
+    - The state of the lab.
+    - It is V(absent), V(unknown) if libvirt does not answer, V(partial), V(made), V(rehearsed) or V(rehearsal failed).
     - Of a lab that is being installed or was, V(installing), V(installation failed), V(installation interrupted),
       V(stopped) if all nodes are off, V(degraded) or V(installed).
-  returned: success
+  returned: with O(lab)
   type: str
   sample: rehearsed
 status:
-  description: What was observed. docs/status.md describes all keys.
+  description:
+    - What was observed. docs/status.md describes all keys.
+    - Without O(lab), it is a list of such under the key C(labs), for which BMCs are not asked.
   returned: success
   type: dict
   sample: {lab: demo, state: rehearsed, nodes: [{name: worker-0, power: "off"}], findings: [], next: []}
@@ -94,7 +96,8 @@ lines:
   sample: ["Lab demo (demo.lab.example.test) on server: it is ready: the last rehearsal went well; 0 of 4 nodes on"]
 """
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import screen
@@ -104,6 +107,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observe import Question, observe
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import state_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import labs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect_if_there
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.vm_users import things_of_labs
 
 if TYPE_CHECKING:
     from typing import Any
@@ -111,7 +117,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Observation
 
 ARGUMENTS = {
-    "lab": {"type": "str", "required": True},
+    "lab": {"type": "str"},
     "model": {"type": "dict", "default": {}},
     "host": {"type": "str", "default": ""},
     "output": {"type": "str", "choices": ["text", "json", "summary", "nothing"], "default": "text"},
@@ -122,8 +128,24 @@ ARGUMENTS = {
 
 
 def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
+    if params["lab"] is None:
+        return all_labs(params)
+    brief = params["output"] == "summary"
     given = {key: params[key] for key in ("lab", "model", "host", "home", "libvirt_uri")}
-    return told(observe(Question(**given)), params["_controller"], brief=params["output"] == "summary")
+    seen = observe(Question(**given, asks_bmcs=not brief))
+    # A summary is shown by the run that has the lab, when it ends.
+    return told(replace(seen, run=None) if brief else seen, params["_controller"], brief=brief)
+
+
+def all_labs(params: dict[str, Any]) -> dict[str, Any]:
+    home, uri = params["home"], params["libvirt_uri"]
+    with connect_if_there(uri) as connection:
+        in_libvirt = things_of_labs(connection) if connection else labs.in_definitions()
+    names = sorted(labs.merged(labs.in_files(Path(home)), in_libvirt))
+    observed = [observe(Question(name, home=home, libvirt_uri=uri, asks_bmcs=False)) for name in names]
+    lines = [screen.headline(state_of(seen), seen) for seen in observed] or ["No lab has anything on this host."]
+    statuses = [told(seen, params["_controller"], brief=True)["status"] for seen in observed]
+    return {"changed": False, "status": {"labs": statuses}, "lines": lines}
 
 
 def told(seen: Observation, controller: dict[str, Any], *, brief: bool) -> dict[str, Any]:

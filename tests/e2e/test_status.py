@@ -67,9 +67,8 @@ def test_by_name_alone_it_reads_what_the_host_has_recorded(host: LabHost) -> Non
 
 
 def test_what_is_away_is_found_and_the_next_run_offered(host: LabHost) -> None:
-    host.run(
-        f"systemctl stop {SERVICE}; virsh net-destroy nometal-rehearsal; virsh undefine --nvram rehearsal-worker-0"
-    )
+    host.run(f"systemctl stop {SERVICE} && virsh net-destroy nometal-rehearsal")
+    host.run("virsh undefine --nvram rehearsal-worker-0")
     told = status(host)
     assert told["state"] == "partial"
     assert codes(told) == {"network.inactive", "bmc.silent", "node.missing"}

@@ -40,6 +40,7 @@ INSTALLED = Installation(
     version="4.20.3",
     kubeconfig=f"{CLUSTER}/auth/kubeconfig",
     password_file=f"{CLUSTER}/auth/kubeadmin-password",
+    client="/var/cache/nometal/tools/ocp-4.20.3/bin/oc",
     console_url="https://console-openshift-console.apps.ha.lab.example.test",
 )
 FAILED = Installation(

@@ -32,6 +32,7 @@ NOT_ASKED = {
     "cluster_removal": "comes when the cluster is installed",
     "cluster_watch": "only looks; refusals.yml looks at its patience",
     "follow": "only looks",
+    "lab_status": "only looks",
     "host_forwarding": "notes what is there",
     "host_doctor": "is asked before all",
     "host_info": "only looks",

@@ -119,6 +119,8 @@ class Installation:
     kubeconfig: str = ""
     password_file: str = ""
     console_url: str = ""
+    client: str = ""
+    """oc of its release."""
     bundle: str = ""
     """The newest failure bundle."""
 

@@ -48,6 +48,7 @@ SECONDS = 15.0
 BMC_SECONDS = 5.0
 """For one request."""
 KIB, BLOCK = 1024, 512
+TOOLS = Path("/var/cache/nometal/tools")
 FAILURES = (OperatorError, UnmeasurableError, *picture.FAILURES)
 
 
@@ -195,17 +196,24 @@ def _installation(paths: Paths) -> seen.Installation:
         result = glance(Lookup(paths))
     except (OSError, ValueError, OperatorError) as error:
         return seen.Installation(state="unknown", words=str(error))
+    version = installer_run.read(paths).version
     bundles = sorted(paths.bundles.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
     return seen.Installation(
         state=result["state"],
         words=result["words"],
         stage=result["stage"],
-        version=installer_run.read(paths).version,
+        version=version,
         kubeconfig=_if_there(paths.kubeconfig),
         password_file=_if_there(paths.password),
         console_url=result["console_url"],
+        client=_client(version),
         bundle=str(bundles[-1]) if bundles else "",
     )
+
+
+def _client(version: str) -> str:
+    """Of several distributions, those of one release are alike."""
+    return next((str(file) for file in sorted(TOOLS.glob(f"*-{version}/bin/oc"))), "") if version else ""
 
 
 def _if_there(file: Path) -> str:

@@ -46,7 +46,7 @@ def screen(state: State, seen: Observation, findings: Sequence[Finding], steps: 
 def summary(state: State, seen: Observation, findings: Sequence[Finding], steps: Sequence[Written]) -> list[str]:
     """The end of a run: the state, where files are, and what to do next."""
     blockers = [finding for finding in findings if finding.severity == BLOCKER]
-    files = [] if state is State.ABSENT else [*_of_files(seen)]
+    files = [] if state is State.ABSENT else [*_of_files(state, seen)]
     return [headline(state, seen), *_labelled(files), *_findings(blockers), *_steps(steps)]
 
 
@@ -59,7 +59,7 @@ def headline(state: State, seen: Observation) -> str:
 
 
 def _facts(state: State, seen: Observation) -> list[str]:
-    return _labelled([*_of_host(seen), *_of_lab(seen), *_of_files(seen), *_of_installation(state, seen)])
+    return _labelled([*_of_host(seen), *_of_lab(seen), *_of_files(state, seen)])
 
 
 def _labelled(facts: Sequence[tuple[str, str]]) -> list[str]:
@@ -91,26 +91,30 @@ def _of_lab(seen: Observation) -> Iterator[tuple[str, str]]:
         yield "BMCs", f"{bmcs.url}: {bmcs.state if bmcs.state == ANSWERS else 'no answer'}, {bmcs.protocol}"
 
 
-def _of_files(seen: Observation) -> Iterator[tuple[str, str]]:
+def _of_files(state: State, seen: Observation) -> Iterator[tuple[str, str]]:
     if seen.bmcs.credentials:
         yield "accounts", f"of the BMCs: {seen.bmcs.credentials}"
     rehearsal = seen.rehearsal
     if rehearsal.outcome != NEVER:
         page = f", report {rehearsal.page}" if rehearsal.page else ""
         yield "rehearsal", f"{rehearsal.outcome}, {_time(rehearsal.began)}{page}"
-    installation = seen.installation
-    if installation.kubeconfig:
-        yield "kubeconfig", installation.kubeconfig
-    if installation.console_url:
-        yield "console", f"{installation.console_url}, user kubeadmin, password in {installation.password_file}"
+    yield from _of_installation(state, seen)
 
 
 def _of_installation(state: State, seen: Observation) -> Iterator[tuple[str, str]]:
     installation = seen.installation
     if installation.state == outcome.NOTHING:
         return
+    release = f"OpenShift {installation.version or 'of an unknown release'}"
     stage = f", stage {installation.stage}" if state is State.INSTALLING and installation.stage else ""
-    yield "cluster", f"OpenShift {installation.version or 'of an unknown release'}: {installation.state}{stage}"
+    is_installed = installation.state == outcome.INSTALLED
+    yield "cluster", f"runs {release}" if is_installed else f"{release}: {installation.state}{stage}"
+    if installation.kubeconfig:
+        yield "kubeconfig", installation.kubeconfig
+    if installation.client and is_installed:
+        yield "client", installation.client
+    if installation.console_url:
+        yield "console", f"{installation.console_url}, user kubeadmin, password in {installation.password_file}"
 
 
 HEAD = ("node", "role", "power", "address", "lease", "disk")
