@@ -149,6 +149,7 @@ evicting pod shop/db-0
 error when evicting pods/"db-0" -n "shop" (will retry after 5s): {REFUSED}
 There are pending nodes to be drained:
  worker-1
+error when evicting pods/"db-0" -n "shop": global timeout reached: 30s
 error: drain did not complete within 30s
 """
 
@@ -170,6 +171,7 @@ def test_a_drain_that_is_refused(kubectl: Recorder) -> None:
     [
         ('Error from server (NotFound): nodes "a" not found', "not found"),
         ('error: the server doesn\'t have a resource type "baremetalhosts"', "not found"),
+        ('error: no objects passed to scale machinesets.machine.openshift.io "workers" not found', "not found"),
         ("Error from server (Conflict): Apply failed with 1 conflict: ...", "conflict"),
         ("error: Apply failed with 2 conflicts: conflicts with x using v1: ...", "conflict"),
         ("Error from server (Forbidden): nodes is forbidden: User x cannot list", "forbidden"),

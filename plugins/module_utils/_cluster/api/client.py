@@ -96,8 +96,10 @@ class Client:
         blocked = [found for line in done.stderr.splitlines() if (found := NOT_EVICTED.search(line))]
         if not blocked and not NOT_DRAINED.search(done.stderr):
             raise error_of(done.stderr)
-        pods = {f"{found['namespace'] or 'default'}/{found['pod']}: {shown(found['why'])}": 0 for found in blocked}
-        return list(pods) or [str(error_of(done.stderr))]
+        pods: dict[str, str] = {}
+        for found in blocked:  # each pod several times: the last reason is that the time is over
+            pods.setdefault(f"{found['namespace'] or 'default'}/{found['pod']}", shown(found["why"]))
+        return [f"{pod}: {why}" for pod, why in pods.items()] or [str(error_of(done.stderr))]
 
     def approve(self, requests: Sequence[str]) -> None:
         if requests:

@@ -23,7 +23,7 @@ REASONS: tuple[tuple[str, Reason], ...] = (
     (r"\(Unauthorized\)|must be logged in|certificate has expired", "unauthorized"),
     (r"admission webhook|\(Invalid\)|\(BadRequest\)|^The .* is invalid:|strict decoding|unknown field", "invalid"),
     (r"\(Forbidden\)", "forbidden"),
-    (r"\(NotFound\)|doesn't have a resource type|no matches for kind", "not found"),
+    (r"\(NotFound\)|doesn't have a resource type|no matches for kind|no objects passed to", "not found"),
     (r"\(Conflict\)|\(AlreadyExists\)|Apply failed with \d+ conflict", "conflict"),
     (UNREACHABLE, "unreachable"),
 )

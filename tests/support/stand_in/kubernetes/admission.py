@@ -14,6 +14,11 @@ SECRETS, HOSTS = "secrets", "baremetalhosts.metal3.io"
 REGISTERING = ("", "registering")
 
 
+def normalized(kind: Kind, given: Object) -> Object:
+    """As it is stored, before its fields get their managers."""
+    return _encoded(kind, given) if kind.name == SECRETS else given
+
+
 def admit(kind: Kind, new: Object, old: Object | None) -> Object:
     """The object as it is to be stored."""
     schema = schemas.SCHEMAS.get(kind.name)
@@ -22,8 +27,7 @@ def admit(kind: Kind, new: Object, old: Object | None) -> Object:
         if found:
             raise errors.invalid(kind, new["metadata"]["name"], *found[0])
         new = {**new, "spec": schemas.pruned(schema, new.get("spec", {}))}
-    if kind.name == SECRETS:
-        new = _encoded(kind, new)
+    new = normalized(kind, new)
     if kind.name == HOSTS:
         refusals = [*_of_host(new), *(_of_change(new, old) if old is not None else [])]
         if refusals:

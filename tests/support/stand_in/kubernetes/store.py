@@ -133,7 +133,7 @@ class Store:
         """Server-side apply; without force, fields of others that would change are a conflict."""
         known = kinds.of(kind)
         with self._changed:
-            given = _typed(known, body)
+            given = admission.normalized(known, _typed(known, body))
             name, namespace = _place(known, given["metadata"])[::-1]
             own = self._entry(known, manager, subresource, managers.APPLY)
             if (namespace, name) not in self._objects[kind]:
