@@ -43,7 +43,7 @@ checkpoints:
   elements: dict
   sample:
     - name: before-upgrade
-      taken: 2026-11-19 11:02:03 UTC
+      taken: "2026-11-19T11:02:03Z"
       while_running: false
       cluster: ""
       held_bytes: 1073741824
@@ -58,7 +58,7 @@ table:
   returned: success
   type: list
   elements: str
-  sample: ["before-upgrade: 2026-11-19 11:02:03 UTC, 1 node, switched off, holds 1.0 GiB at most"]
+  sample: ["before-upgrade: 2026-11-19T11:02:03Z, 1 node, switched off, holds 1.0 GiB at most"]
 """
 
 from typing import TYPE_CHECKING

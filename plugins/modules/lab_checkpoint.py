@@ -109,7 +109,7 @@ checkpoint:
   description: The checkpoint of this name as it was before, with its VMs and disks; null if there was none.
   returned: success
   type: dict
-  sample: {name: before-upgrade, taken: "2026-11-19 11:02:03 UTC", while_running: false, cluster: "", nodes: []}
+  sample: {name: before-upgrade, taken: "2026-11-19T11:02:03Z", while_running: false, cluster: "", nodes: []}
 """
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import run_module

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     Bmcs,
+    Checkpoint,
     Host,
     Installation,
     Network,
@@ -137,6 +138,10 @@ CASES: dict[str, Observation] = {
             replace(nodes()[2], power="paused"),
             nodes()[3],
             replace(nodes()[4], power="missing", console=""),
+        ],
+        checkpoints=[
+            Checkpoint("fresh", "2026-11-19T11:02:03Z"),
+            Checkpoint("before-upgrade", "2026-11-20T11:30:00Z", while_running=True),
         ],
         unread=["default routes: not permitted"],
     ),

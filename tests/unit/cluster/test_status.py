@@ -92,7 +92,19 @@ def documented() -> set[str]:
     return {name for name in names if name in PARTS or name.partition(".")[0] in PARTS or "." not in name}
 
 
-PARTS = {"host", "storage", "networks", "bmcs", "nodes", "run", "rehearsal", "installation", "findings", "next"}
+PARTS = {
+    "host",
+    "storage",
+    "networks",
+    "bmcs",
+    "nodes",
+    "run",
+    "rehearsal",
+    "installation",
+    "findings",
+    "next",
+    "checkpoints",
+}
 
 
 def test_every_state_has_words_and_steps() -> None:

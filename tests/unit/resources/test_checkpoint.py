@@ -45,7 +45,7 @@ def lab(*nodes: FoundNode, **others: Any) -> Found:
 
 def kept(*names: str, **others: Any) -> Checkpoint:
     nodes = tuple(Node(name, UUIDS[name], disks=(Disk(f"{name}.qcow2", GIB, 3 * GIB),)) for name in names)
-    return Checkpoint(**{"name": "x", "taken": "2026-11-19 11:02:03 UTC", "nodes": nodes, **others})
+    return Checkpoint(**{"name": "x", "taken": "2026-11-19T11:02:03Z", "nodes": nodes, **others})
 
 
 def steps(found: Found, wanted: Wanted) -> list[str]:
@@ -181,8 +181,8 @@ def test_disks_that_differ_are_named() -> None:
 
 def test_a_message_says_what_to_do() -> None:
     assert text(lab(node("a", is_on=True), node("b", is_on=True)), TAKE) == (
-        "checkpoint x: a and b are switched on. Switch them off first. Or have them shut down, and started again, "
-        "by `stop: true` (-e checkpoint_stop=true), or paused for a moment "
+        "checkpoint x: a and b are switched on. Switch them off first, for instance by `make stop`. Or "
+        "have them shut down, and started again, by `stop: true` (-e checkpoint_stop=true), or paused for a moment "
         "by `running: true` (-e checkpoint_running=true)."
     )
     there = {name: kept("a", name=name) for name in ("one", "two")}
@@ -216,6 +216,9 @@ def test_a_checkpoint_is_there_once_it_is_written(tmp_path: Path) -> None:
     assert kept_in.unfinished() == Unfinished(checkpoint="x", resume=("a",))
     kept_in.write(kept("a"))
     assert (kept_in.checkpoints(), kept_in.half()) == ({"x": kept("a")}, ())
+    kept_in.write(kept("a", name="before-x", taken="2026-11-18T11:02:03Z"))
+    assert [each.name for each in kept_in.in_order()] == ["before-x", "x"]
+    kept_in.remove("before-x")
     kept_in.end()
     assert kept_in.unfinished() == Unfinished()
     kept_in.withdraw("x")
@@ -261,6 +264,20 @@ def test_state_is_put_back_as_it_was_with_modes_and_what_was_not_there_goes(tmp_
     (tmp_path / "file").write_text("now")
     store.replace_by(tmp_path / "none", tmp_path / "file")
     assert not (tmp_path / "file").exists()
+
+
+def test_which_nodes_a_stop_has_switched_off_is_kept_too(tmp_path: Path) -> None:
+    kept_in, stopped = store.Store(tmp_path, "demo"), tmp_path / "labs/demo/stopped.json"
+    for name, text in (("running", None), ("off", "then")):
+        kept_in.make(name)
+        if text:
+            stopped.write_text(text)
+        kept_in.keep_stop(name)
+    stopped.write_text("now")
+    kept_in.restore_stop("off")
+    assert stopped.read_text() == "then"
+    kept_in.restore_stop("running")
+    assert not stopped.exists()
 
 
 def test_a_medium_is_kept_when_others_remove_theirs(tmp_path: Path) -> None:

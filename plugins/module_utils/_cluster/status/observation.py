@@ -110,6 +110,14 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    name: str
+    taken: str
+    while_running: bool = False
+    """Whether nodes were paused for it, and not stopped."""
+
+
+@dataclass(frozen=True)
 class Installation:
     state: str = "nothing"
     """As M(nometal.ipi.cluster_info) says it."""
@@ -141,6 +149,7 @@ class Observation:
     run: Run | None = None
     rehearsal: Rehearsal = field(default_factory=Rehearsal)
     installation: Installation = field(default_factory=Installation)
+    checkpoints: Sequence[Checkpoint] = ()
     unread: Sequence[str] = ()
     """What could not be read, and why."""
 

@@ -37,6 +37,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe.labs import R
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.network_leases import leases_of
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.registered_labs import registered_labs
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.system import distribution
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,6 +104,7 @@ def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, A
         storage=_storage(model, nodes),
         run=_run(question.lab),
         rehearsal=_rehearsal(Path(question.home) / LABS / question.lab),
+        checkpoints=_checkpoints(question),
     )
 
 
@@ -187,6 +189,13 @@ def _rehearsal(directory: Path) -> seen.Rehearsal:
     page = directory / "rehearsal.html"
     began = str(report.get("began", ""))
     return seen.Rehearsal(outcome, began, failures=len(checks), page=str(page) if page.exists() else "")
+
+
+def _checkpoints(question: Question) -> list[seen.Checkpoint]:
+    with suppress(OSError, OperatorError):  # only root can read them; one may be damaged
+        found = Store(question.home, question.lab).in_order()
+        return [seen.Checkpoint(each.name, each.taken, each.while_running) for each in found]
+    return []
 
 
 def _installation(paths: Paths) -> seen.Installation:

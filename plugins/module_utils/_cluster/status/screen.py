@@ -21,7 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import BLOCKER
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB, gib
-from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import cut, line_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import counted, cut, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,6 +98,10 @@ def _of_files(state: State, seen: Observation) -> Iterator[tuple[str, str]]:
     if rehearsal.outcome != NEVER:
         page = f", report {rehearsal.page}" if rehearsal.page else ""
         yield "rehearsal", f"{rehearsal.outcome}, {_time(rehearsal.began)}{page}"
+    if seen.checkpoints:
+        last = seen.checkpoints[-1]
+        others = f", and {counted(len(seen.checkpoints) - 1, 'older one')}" if len(seen.checkpoints) > 1 else ""
+        yield "checkpoints", f"{last.name}, taken {_time(last.taken)}{others}"
     yield from _of_installation(state, seen)
 
 

@@ -98,8 +98,8 @@ def _of_taking(now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
     on = [node.name for node in now.nodes.values() if node.is_on]
     if on and not (wanted.running or wanted.stop):
         advice = (
-            f"Switch them off first. Or have them shut down, and started again, by {STOP}, or paused for a moment by "
-            f"{RUNNING}."
+            f"Switch them off first, for instance by `make stop`. Or have them shut down, and started again, by "
+            f"{STOP}, or paused for a moment by {RUNNING}."
         )
         yield Finding("nodes.on", about, f"{listed(on, LISTED)} {_is(on)} switched on", advice, {"vms": on})
 

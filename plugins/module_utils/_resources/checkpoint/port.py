@@ -136,6 +136,8 @@ class CheckpointPort:
             self._store.make(self._wanted.name)
 
     def _end(self) -> None:
+        if self._wanted.state == RESTORED:
+            self._store.restore_stop(self._wanted.name)
         self._store.end()
         self._is_taking = False
 
@@ -198,12 +200,12 @@ class CheckpointPort:
                 f"{listed(on, LISTED)} was switched on meanwhile, so the checkpoint is not of one moment."
             )
         was_on = {*self._waiting().start, *paused}
-        directory = self._store.directory_of(self._wanted.name)
-        store.sync(directory)
+        self._store.keep_stop(self._wanted.name)
+        store.sync(self._store.directory_of(self._wanted.name))
         self._store.write(
             Checkpoint(
                 name=self._wanted.name,
-                taken=time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
+                taken=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 while_running=bool(paused),
                 cluster=self.found.cluster,
                 nodes=tuple(_noted(node, was_on=node.name in was_on) for node in now.values()),

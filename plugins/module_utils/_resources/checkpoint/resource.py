@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import c
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint import conflicts, state
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.port import CheckpointPort, Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,8 +71,7 @@ def information(params: dict[str, Any]) -> dict[str, Any]:
     """What module checkpoint_info returns."""
     with connect(params["libvirt_uri"]) as connection:
         found = CheckpointPort(connection, lab_of(params), state.Wanted(state.PRESENT, "")).found
-    checkpoints = sorted(found.checkpoints.values(), key=lambda checkpoint: checkpoint.taken)
-    about = [_about(checkpoint, found) for checkpoint in checkpoints]
+    about = [_about(checkpoint, found) for checkpoint in Store(params["home"], params["lab"]).in_order()]
     unfinished = found.unfinished.restore
     half = f"the restore of {unfinished} was interrupted: make restore NAME={unfinished} repeats it"
     return {"checkpoints": about, "table": [*map(_line, about), *([half] if unfinished else [])] or ["no checkpoints"]}

@@ -16,7 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import files, re
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import run
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict, to_dict
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CHECKPOINTS, LABS, lab_name
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import CHECKPOINTS, LABS, RECORD_OF_STOP, lab_name
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.state import Checkpoint, Unfinished
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class Store:
     def checkpoints(self) -> dict[str, Checkpoint]:
         found = {name: files.text_of(self.directory_of(name) / RECORD) for name in self._names()}
         return {name: self._read(name, text) for name, text in found.items() if text is not None}
+
+    def in_order(self) -> list[Checkpoint]:
+        """The oldest first."""
+        return sorted(self.checkpoints().values(), key=lambda checkpoint: checkpoint.taken)
 
     def half(self) -> tuple[str, ...]:
         """Those without a record."""
@@ -62,6 +66,18 @@ class Store:
     def remove(self, name: str) -> None:
         removal.remove_tree(self.directory_of(name))
         files.remove_empty(self._directory)
+
+    def keep_stop(self, name: str) -> None:
+        """Which VMs `make start` is to switch on, if they were stopped by `make stop`."""
+        if self._stop.exists():
+            copy(self._stop, self.directory_of(name) / self._stop.name)
+
+    def restore_stop(self, name: str) -> None:
+        replace_by(self.directory_of(name) / self._stop.name, self._stop)
+
+    @property
+    def _stop(self) -> Path:
+        return self._directory.with_name(RECORD_OF_STOP)
 
     def directory_of(self, name: str) -> Path:
         return self._directory / name
