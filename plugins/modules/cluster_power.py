@@ -12,14 +12,20 @@ description:
   - Stops all nodes of a lab, workers before the control plane, or starts those that were stopped, the other way round.
   - Nodes are switched by their BMCs, with the credentials that lie on the host. The systems on them are asked to shut
     down, and switched off by force when they have not done so in time.
-  - A stop notes which VMs it switches off, before the first of them. A start switches on those, and no others.
+  - Before the nodes of an installed cluster are stopped, the state of etcd and the age of certificates are looked at,
+    etcd is backed up, all nodes are cordoned, workers are drained, and metal3 is made to leave the hosts alone. The
+    control plane node that holds the address of the API goes last.
+  - When such nodes are started, the API is waited for. Certificates for which kubelets of the lab's nodes ask are
+    approved. What a stop has cordoned and paused is released, and operators are waited for.
+  - A stop notes which VMs it switches off, before the first of them. A start switches on those. Without such a note, as
+    after a power cut, it switches on the nodes that belong to the cluster, if there is one.
   - Either can be repeated, also after a run that was killed, and changes nothing once it is done.
 author:
   - nometal.ipi contributors (@nometal)
 attributes:
   check_mode:
     support: full
-    description: It only asks the BMCs, and returns which nodes would be switched.
+    description: It asks the BMCs and the API, and returns what would be done.
 options:
   lab:
     description: Name of the lab.
@@ -35,15 +41,53 @@ options:
     type: str
     choices: [stopped, started]
     required: true
+  domain:
+    description: The lab's domain, below which C(api) is.
+    type: str
+    default: ""
+  vips:
+    description: The cluster's virtual addresses, C(api) and C(ingress), a list each.
+    type: dict
+    default: {}
+  days:
+    description: For how long the cluster is to be stopped. What expires meanwhile is reported before it is.
+    type: float
+    default: 1.0
   force:
     description:
-      - Whether to stop the nodes of an installed cluster.
+      - Whether to stop the nodes of a cluster whose API does not answer, whose control plane is not ready, whose etcd
+        is not healthy, or of which no backup can be taken.
     type: bool
     default: false
+  backup:
+    description:
+      - Whether etcd is backed up before the nodes of a cluster are stopped. It takes C(oc).
+      - The last three backups are kept in C(/var/lib/nometal/install/<lab>/backups), for root alone.
+    type: bool
+    default: true
+  drain_seconds:
+    description: How long the pods of each worker may take to leave it. After that the worker is stopped nevertheless.
+    type: int
+    default: 60
   shutdown_seconds:
     description: How long the system of a node may take to shut down before it is switched off by force.
     type: int
     default: 300
+  api_seconds:
+    description: How long the API may take until it answers, once the control plane is switched on.
+    type: int
+    default: 1800
+  ready_seconds:
+    description: How long nodes may take until they are ready, the control plane first, then workers.
+    type: int
+    default: 1800
+  operators_seconds:
+    description: How long operators may take until they have settled. After that it is reported, and no failure.
+    type: int
+    default: 1800
+  tools:
+    description: Directory with C(oc) of the cluster's version. Otherwise C(oc) or C(kubectl) of the PATH is used.
+    type: path
   home:
     description: Directory in which labs are registered. Which VMs a stop has switched off is noted there.
     type: path
@@ -58,6 +102,7 @@ options:
     default: /opt/nometal/bmc
 seealso:
   - module: nometal.ipi.bmc_info
+  - module: nometal.ipi.cluster_info
 """
 
 EXAMPLES = r"""
@@ -87,20 +132,37 @@ forced:
   type: list
   elements: str
   sample: []
+left:
+  description: Certificate requests that wait and were not approved, as they are not those of a node of the lab.
+  returned: success
+  type: list
+  elements: str
+  sample: [csr-x7k2p]
 steps:
   description: What was done, or in check mode would be done, in order.
   returned: success
   type: list
   elements: str
-  sample: ["shut down worker-0, worker-1", shut down control-plane-0]
+  sample: ["cordon control-plane-0, worker-0", drain worker-0, shut down worker-0, shut down control-plane-0]
 """
 
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.power import Bmcs
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import client_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power import diagnosis
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import EtcdBackup
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node, Record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.start import ClusterStart, Limits
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.stop import (
+    NO_BACKUP,
+    WITHOUT_API,
+    ClusterStop,
+    Options,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.switching import Silence, Switching
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
@@ -111,35 +173,80 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import path
 if TYPE_CHECKING:
     from typing import Any
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
+
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
     "nodes": {"type": "list", "elements": "dict", "required": True},
     "state": {"type": "str", "choices": ["stopped", "started"], "required": True},
+    "domain": {"type": "str", "default": ""},
+    "vips": {"type": "dict", "default": {}},
+    "days": {"type": "float", "default": 1.0},
     "force": {"type": "bool", "default": False},
+    "backup": {"type": "bool", "default": True},
+    "drain_seconds": {"type": "int", "default": 60},
     "shutdown_seconds": {"type": "int", "default": 300},
+    "api_seconds": {"type": "int", "default": 1800},
+    "ready_seconds": {"type": "int", "default": 1800},
+    "operators_seconds": {"type": "int", "default": 1800},
+    "tools": {"type": "path"},
     "home": {"type": "path", "default": "/var/lib/nometal"},
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
     "bmc_software": {"type": "path", "default": "/opt/nometal/bmc"},
 }
+NO_CLIENT = (
+    "The cluster of lab {lab} cannot be asked: the host has no `oc` in {tools}, and no `oc` or `kubectl` elsewhere."
+)
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     paths = paths_of(params["lab"])
     bmcs = Bmcs(params["bmc_home"], params["lab"], params["bmc_software"])
     nodes = [node for node in map(Node.of_model, params["nodes"]) if node.vm_name in bmcs.names]
-    log = Silence() if check_mode else EventLog(paths.power_events)
-    switching = Switching(bmcs, log, params["shutdown_seconds"])
     state = glance(Installation(paths))["state"]
-    refuse_cluster(state, params)
-    lab = Lab(nodes, switching, Record(params["home"], params["lab"]), check_mode)
-    return lab.stop() if params["state"] == "stopped" else lab.start()
-
-
-def refuse_cluster(state: str, params: dict[str, Any]) -> None:
     if state == outcome.RUNNING:
         raise OperatorError(f"The installation of lab {params['lab']} runs: wait until it has ended.")
-    if state == outcome.INSTALLED and params["state"] == "stopped" and not params["force"]:
-        raise OperatorError(f"Lab {params['lab']} has a cluster. To stop its nodes nevertheless, set force.")
+    client = client_of(paths, params["tools"]) if state == outcome.INSTALLED else None
+    is_stop = params["state"] == "stopped"
+    if state == outcome.INSTALLED and client is None and not (is_stop and params["force"]):
+        raise OperatorError(NO_CLIENT.format(**params))
+    log = Silence() if check_mode else EventLog(paths.power_events)
+    switching = Switching(bmcs, log, params["shutdown_seconds"])
+    lab = Lab(nodes, switching, Record(params["home"], params["lab"]), check_mode)
+    if client is None:
+        result = lab.stop() if is_stop else lab.start()
+        result["warnings"] += [WITHOUT_API] if state == outcome.INSTALLED else []
+        return result
+    return stop(params, lab, client) if is_stop else start(params, lab, client)
+
+
+def stop(params: dict[str, Any], lab: Lab, client: Client) -> dict[str, Any]:
+    has_oc = client.program.name == "oc"
+    stopping = ClusterStop(
+        lab,
+        Cluster(client, lab.nodes),
+        Options(params["days"], params["force"], params["drain_seconds"]),
+        holders=lambda: diagnosis.holders(params["vips"].get("api", [])),
+        backup=EtcdBackup(client, paths_of(params["lab"]).backups) if params["backup"] and has_oc else None,
+    )
+    result = stopping.run()
+    if params["backup"] and not has_oc and result["changed"]:
+        result["warnings"].append(NO_BACKUP)
+    return result
+
+
+def start(params: dict[str, Any], lab: Lab, client: Client) -> dict[str, Any]:
+    installation = Installation(
+        paths=paths_of(params["lab"]),
+        domain=params["domain"],
+        api_vips=params["vips"].get("api", []),
+        nodes=params["nodes"],
+        bmc_home=params["bmc_home"],
+        tools=params["tools"],
+    )
+    limits = Limits(params["api_seconds"], params["ready_seconds"], params["operators_seconds"])
+    cluster = Cluster(client, lab.nodes)
+    return ClusterStart(lab, cluster, lambda names: diagnosis.findings(installation, names), limits).run()
 
 
 def main() -> None:

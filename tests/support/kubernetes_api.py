@@ -68,11 +68,13 @@ class KubernetesApi:
 
 
 @contextmanager
-def start(directory: Path, *, suite: str = kubectl.NEWEST, version: str = VERSION) -> Iterator[KubernetesApi]:
+def start(
+    directory: Path, *, suite: str = kubectl.NEWEST, version: str = VERSION, store: Store | None = None
+) -> Iterator[KubernetesApi]:
     """`suite`: the Debian release that kubectl is of."""
     directory.mkdir(exist_ok=True)
     authority = pki.authority("kube-apiserver-lb-signer")
-    store = Store()
+    store = store or Store()
     own = pki.issue(authority, "kube-apiserver", [ADDRESS, "localhost"])
     with Server(store, ADDRESS, own, authority.certificate, version=version) as server:
         program = kubectl.program(suite)

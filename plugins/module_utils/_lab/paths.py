@@ -26,6 +26,7 @@ KNOWN_OF_BUNDLES = (f"*-{STAMP}Z*.tar.gz", ".*.new")
 KNOWN_OF_INSTALL = (
     *(f"cluster/{name}" for name in KNOWN_OF_CLUSTER),
     *(f"bundles/{name}" for name in KNOWN_OF_BUNDLES),
+    *(f"backups/{name}" for name in ("etcd-*.tar", ".*.new")),
     *("install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
     *("tmp", "draft", "gather", "power-cycled.json", "claimed.json", ".*.new"),
     *(".cache", ".config", ".kube", ".local"),  # the installer and oc use it as their home
@@ -150,6 +151,11 @@ class Paths:
     @property
     def bundles(self) -> Path:
         return self.directory / "bundles"
+
+    @property
+    def backups(self) -> Path:
+        """Of etcd."""
+        return self.directory / "backups"
 
     @property
     def events(self) -> Path:

@@ -20,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors im
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+    from typing import IO
 
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
@@ -111,6 +112,12 @@ class Client:
             raise error_of(done.stderr or done.stdout)
         return done.stdout
 
+    def copy_output(self, *words: str, to: IO[bytes], seconds: float) -> None:
+        """What a command prints, into a file."""
+        done = self._done(words, seconds, to=to)
+        if done.returncode:
+            raise error_of(done.stderr)
+
     def _of(self, namespace: str, words: Sequence[str]) -> str:
         return self.run(*words, *([f"--namespace={namespace}"] if namespace else []))
 
@@ -121,14 +128,18 @@ class Client:
     def _administration(self) -> Sequence[str]:
         return ["adm"] if self.program.name == "oc" else []
 
-    def _done(self, words: Sequence[str], seconds: float, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        options = [f"--kubeconfig={self.kubeconfig}", f"--request-timeout={REQUEST_SECONDS}s"]
+    def _done(
+        self, words: Sequence[str], seconds: float, stdin: str | None = None, to: IO[bytes] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        # What is copied may take as long as the command does, which may end with words for another machine.
+        options = [f"--kubeconfig={self.kubeconfig}", f"--request-timeout={0 if to else REQUEST_SECONDS}s"]
         try:
             # Nothing else of the environment: it may name a proxy, but the lab's network is on this host.
             return subprocess.run(
-                [str(self.program), *words, *options],
+                [str(self.program), *([*options, *words] if to else [*words, *options])],
                 check=False,
-                capture_output=True,
+                stdout=to or subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
                 env={"PATH": SEARCHED, "HOME": str(self.home)},

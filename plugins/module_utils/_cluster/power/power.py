@@ -38,6 +38,7 @@ class Result:
             "steps": [str(step) for step in self.steps],
             "switched": self.switched,
             "forced": list(forced),
+            "left": [],
             "warnings": self.warnings,
         }
 

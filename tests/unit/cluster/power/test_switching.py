@@ -108,7 +108,14 @@ def test_a_stop_and_a_start(record: Record, tmp_path: Path) -> None:
     assert bmcs.asked == ["GracefulShutdown worker-0", *(f"GracefulShutdown master-{n}" for n in range(3))]
     home = tmp_path / "labs/demo/stopped.json"
     assert home.stat().st_mode & 0o777 == 0o600
-    assert lab(bmcs, record).stop() == {"changed": False, "steps": [], "switched": [], "forced": [], "warnings": []}
+    assert lab(bmcs, record).stop() == {
+        "changed": False,
+        "steps": [],
+        "switched": [],
+        "forced": [],
+        "left": [],
+        "warnings": [],
+    }
 
     bmcs.asked.clear()
     started = lab(bmcs, record).start()

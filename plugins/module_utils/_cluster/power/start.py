@@ -1,0 +1,215 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Starting the nodes of an installed cluster, and seeing them through until it has settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Callable
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import PAUSED_BY_STOP
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Result, names_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Cluster, Member
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+
+SWITCH_ON, APPROVE, RELEASE, UNCORDON = "switch on", "approve", "release", "uncordon"
+API, CERTIFICATES, OPERATORS = "API", "certificates", "operators"
+PAUSE = 2.0
+QUIET_LOOKS = 3
+"""Without a new request: a kubelet asks for its second certificate soon after it has the first one."""
+MINUTE = 60
+MOST_NAMES = 4
+
+
+@dataclass(frozen=True)
+class Limits:
+    """In seconds."""
+
+    api: float = 1800.0
+    nodes: float = 1800.0
+    """For the control plane, and for workers, from when they are on."""
+    operators: float = 1800.0
+
+
+@dataclass
+class ClusterStart:
+    lab: Lab
+    cluster: Cluster
+    diagnose: Callable[[Collection[str]], list[Finding]]
+    """What is wrong, if these nodes do not come up."""
+    limits: Limits = Limits()
+    clock: wait.Clock = wait.CLOCK
+    _result: Result = field(default_factory=Result)
+    _heard: dict[str, str] = field(default_factory=dict)
+    """Of nodes, what was first seen of their heartbeats."""
+    _told: dict[str, str] = field(default_factory=dict)
+    _left: set[str] = field(default_factory=set)
+
+    def run(self) -> dict[str, Any]:
+        recorded = self.lab.record.names()
+        cluster_nodes = [node for node in self.lab.nodes if node.is_in_cluster]
+        wanted = [node for node in self.lab.nodes if node.vm_name in recorded] or cluster_nodes
+        on = self.lab.switching.those_on(wanted)
+        off = [node for node in wanted if node not in on]
+        control_plane = [node for node in off if node.is_control_plane]
+        workers = [node for node in off if not node.is_control_plane]
+        if self.lab.check_mode:
+            return self._foreseen(control_plane, workers)
+        self._switch_on(control_plane)
+        members = self._await_api()
+        self._await_ready([node for node in wanted if node.is_control_plane], control_plane)
+        if not recorded:  # a VM of lab_spec need not be in the cluster yet
+            workers = [node for node in workers if node in {member.node for member in members}]
+        self._switch_on(workers)
+        self._await_ready(wanted, workers)
+        self._release()
+        self._settle()
+        self.lab.record.remove()
+        return self._shown()
+
+    def _shown(self) -> dict[str, Any]:
+        return {**self._result.to_dict([]), "left": sorted(self._left)}
+
+    def _foreseen(self, control_plane: Sequence[Node], workers: Sequence[Node]) -> dict[str, Any]:
+        self._note_switching(control_plane)
+        try:
+            members, requests = self.cluster.members(), self.cluster.requests()
+        except ApiError:  # as long as the control plane is off
+            self._note_switching(workers)
+            return self._shown()
+        self._note_switching(workers)
+        if requests.approved:
+            self._result.steps.append(Step(APPROVE, tuple(requests.approved)))
+        self._result.steps += steps_of_release(members, self.cluster.hosts())
+        return self._shown()
+
+    def _note_switching(self, nodes: Sequence[Node]) -> None:
+        if nodes:
+            self._result.steps.append(Step(SWITCH_ON, names_of(nodes)))
+            self._result.switched += names_of(nodes)
+
+    def _switch_on(self, nodes: Sequence[Node]) -> None:
+        self._note_switching(nodes)
+        self.lab.switching.switch_on(nodes)
+
+    def _await_api(self) -> list[Member]:
+        for _look in wait.looks(self.limits.api, PAUSE, self.clock):
+            members, error = self._members()
+            self._tell(API, "is awaited" if members is None else "answers")
+            if members is not None:
+                return members
+        said = f"The API does not answer {self.limits.api / MINUTE:.0f} min after the control plane was switched on"
+        raise self._stalled(f"{said}: {error}", [node for node in self.lab.nodes if node.is_control_plane])
+
+    def _members(self) -> tuple[list[Member] | None, str]:
+        """Or why not."""
+        try:
+            return self.cluster.members(), ""
+        except ApiError as error:
+            return None, str(error)
+
+    def _await_ready(self, nodes: Sequence[Node], switched: Collection[Node]) -> None:
+        """Of nodes that were just switched on, the API says what it last knew until it has heard of them."""
+        waiting: list[Member] = []
+        for _look in wait.looks(self.limits.nodes, PAUSE, self.clock):
+            try:
+                self._approve()
+                heard = self.cluster.heartbeats()
+                waiting = [
+                    member
+                    for member in self.cluster.members()
+                    if member.node in nodes and not self._is_up(member, heard, switched)
+                ]
+            except ApiError as error:
+                self._tell(API, str(error), trouble=True)
+                continue
+            self._tell(API, "answers")
+            if not waiting:
+                return
+        late = [member.node for member in waiting] or list(nodes)
+        names = ", ".join(names_of(late))
+        raise self._stalled(f"Nodes are not ready after {self.limits.nodes / MINUTE:.0f} min: {names}", late)
+
+    def _is_up(self, member: Member, heard: dict[str, str], switched: Collection[Node]) -> bool:
+        now = heard.get(member.name)
+        first = self._heard.setdefault(member.name, now or "")
+        is_heard = member.node not in switched or now is None or now != first
+        self._tell(str(member), "is ready" if member.ready and is_heard else "is not ready yet")
+        return member.ready and is_heard
+
+    def _approve(self) -> bool:
+        """Whether there was anything to approve."""
+        requests = self.cluster.requests()
+        for judgement in requests.left:
+            if judgement.request not in self._left:
+                self._left.add(judgement.request)
+                self._result.warnings.append(f"Certificate request left: {judgement}")
+                self.lab.switching.log.note(CERTIFICATES, f"left: {judgement}", trouble=True)
+        if requests.approved:
+            self.cluster.approve(requests.approved)
+            self._result.steps.append(Step(APPROVE, tuple(requests.approved)))
+            self.lab.switching.log.note(CERTIFICATES, f"{len(requests.approved)} approved")
+        return bool(requests.approved)
+
+    def _release(self) -> None:
+        """What a stop has cordoned and paused, and nothing that others have."""
+        members = {str(member): member for member in self.cluster.members()}
+        for step in steps_of_release(members.values(), self.cluster.hosts()):
+            self._result.steps.append(step)
+            for name in step.target:
+                if step.verb == UNCORDON:
+                    self.cluster.uncordon(members[name])
+                else:
+                    self.cluster.unpause(name)
+
+    def _settle(self) -> None:
+        quiet, unsettled = 0, ""
+        for _look in wait.looks(self.limits.operators, PAUSE, self.clock):
+            try:
+                quiet = 0 if self._approve() else quiet + 1
+                operators = [operator for operator in self.cluster.operators() if operator.wrong]
+            except ApiError as error:
+                self._tell(API, str(error), trouble=True)
+                continue
+            unsettled = shortened([str(operator) for operator in operators])
+            self._tell(OPERATORS, f"wait for {unsettled}" if unsettled else "have settled")
+            if not unsettled and quiet >= QUIET_LOOKS:
+                return
+        if unsettled:
+            said = f"Operators have not settled in {self.limits.operators / MINUTE:.0f} min: {unsettled}."
+            self._result.warnings.append(f"{said} `oc get co` shows how far they are.")
+
+    def _stalled(self, what: str, nodes: Sequence[Node]) -> OperatorError:
+        found = [str(finding) for finding in self.diagnose(names_of(nodes))]
+        for text in found:
+            self.lab.switching.log.note("diagnosis", text, trouble=True)
+        return OperatorError("\n".join([f"{what.rstrip('.')}.", *found, "Run this again to go on."]))
+
+    def _tell(self, who: str, state: str, *, trouble: bool = False) -> None:
+        """Once."""
+        if self._told.get(who) != state:
+            self._told[who] = state
+            self.lab.switching.log.note(who, state, trouble=trouble)
+
+
+def steps_of_release(members: Iterable[Member], hosts: Iterable[objects.BareMetalHost]) -> list[Step]:
+    paused = tuple(host.name for host in hosts if host.annotations.get(objects.PAUSED) == PAUSED_BY_STOP)
+    cordoned = tuple(str(member) for member in members if member.marked)
+    return [Step(verb, names) for verb, names in ((RELEASE, paused), (UNCORDON, cordoned)) if names]
+
+
+def shortened(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
