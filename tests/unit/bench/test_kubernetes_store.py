@@ -410,5 +410,31 @@ def test_field_selectors(selector: str, found: bool) -> None:
     assert selectors.by_fields(selector, {**labelled(), "spec": {"unschedulable": True}}) is found
 
 
+def test_servers_select_by_few_fields() -> None:
+    selectors.check_fields(kinds.of(PODS), "spec.nodeName=a,metadata.namespace!=b")
+    with pytest.raises(errors.BadRequest, match=r"field label not supported: spec\.online"):
+        selectors.check_fields(kinds.of(HOSTS), "spec.online=true")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"name": "Upper"},
+        {"name": "under_score"},
+        {"name": "a" * 254},
+        {"labels": {"a": "b c"}},
+        {"labels": {"a": "b" * 64}},
+        {"labels": {"a/b/c": "d"}},
+        {"labels": {"a": True}},
+        {"annotations": {"a": 1}},
+        {"annotations": {"a b": "c"}},
+    ],
+)
+def test_names_and_labels_have_forms(store: Store, metadata: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match="metadata"):
+        store.create(NODES, {"metadata": {"name": "one", **metadata}})
+    assert store.list(NODES) == []
+
+
 def test_kinds_have_names_of_their_own() -> None:
     assert len(kinds.BY_NAME) == len(kinds.KINDS)

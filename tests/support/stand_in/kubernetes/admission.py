@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from typing import Any
 
@@ -14,6 +15,29 @@ SECRETS, HOSTS = "secrets", "baremetalhosts.metal3.io"
 REGISTERING = ("", "registering")
 
 
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+LONGEST_NAME, LONGEST_LABEL = 253, 63
+
+
+def _check_metadata(kind: Kind, metadata: Object) -> None:
+    name = metadata["name"]
+
+    def must_be(field: str, value: Any, form: re.Pattern[str], longest: int) -> None:
+        if not (isinstance(value, str) and form.fullmatch(value) and len(value) <= longest):
+            raise errors.invalid(kind, name, f"metadata.{field}", f"Invalid value: {json.dumps(value)}")
+
+    must_be("name", name, NAME, LONGEST_NAME)
+    for key, value in (metadata.get("labels") or {}).items():
+        must_be("labels", key, KEY, LONGEST_NAME + LONGEST_LABEL)
+        must_be("labels", value, LABEL, LONGEST_LABEL)
+    for key, value in (metadata.get("annotations") or {}).items():
+        must_be("annotations", key, KEY, LONGEST_NAME + LONGEST_LABEL)
+        if not isinstance(value, str):
+            raise errors.invalid(kind, name, "metadata.annotations", f"Invalid value: {json.dumps(value)}")
+
+
 def normalized(kind: Kind, given: Object) -> Object:
     """As it is stored, before its fields get their managers."""
     return _encoded(kind, given) if kind.name == SECRETS else given
@@ -21,6 +45,7 @@ def normalized(kind: Kind, given: Object) -> Object:
 
 def admit(kind: Kind, new: Object, old: Object | None) -> Object:
     """The object as it is to be stored."""
+    _check_metadata(kind, new["metadata"])
     schema = schemas.SCHEMAS.get(kind.name)
     if schema is not None:
         found = schemas.errors_of(schema, new.get("spec", {}), "spec")

@@ -64,6 +64,7 @@ class Api:
         wanted = request.attributes(target)
         if not users.may(request.user, wanted):
             raise errors.Forbidden(users.refusal(request.user, wanted), errors.of(target.kind, target.name))
+        selectors.check_fields(target.kind, request.query.get("fieldSelector", ""))
         if target.kind in discovery.REVIEWS:
             return _review(request, request.user)
         return self._of_object(request, target)
@@ -267,6 +268,7 @@ class Api:
 
     def watch(self, request: Request, target: Target) -> Iterator[Object | None]:
         """The events as the client wants them; None while nothing happens, when the client may have gone."""
+        selectors.check_fields(target.kind, request.query.get("fieldSelector", ""))
         named = Target(target.kind, target.namespace)
         given = request.query.get("resourceVersion", "")
         since = int(given) if given not in ("", "0") else self.store.version

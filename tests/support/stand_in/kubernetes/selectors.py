@@ -6,8 +6,22 @@ import re
 from typing import Any
 
 from support.stand_in.kubernetes.errors import BadRequest
+from support.stand_in.kubernetes.kinds import Kind
 
 Object = dict[str, Any]
+FIELDS = ("metadata.name", "metadata.namespace")
+OF_KINDS = {
+    "pods": ("spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "status.phase", "status.podIP"),
+    "nodes": ("spec.unschedulable",),
+    "secrets": ("type",),
+    "namespaces": ("status.phase",),
+    "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
+    "events": (
+        *("reason", "reportingComponent", "source", "type"),
+        *(f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion")),
+        "involvedObject.fieldPath",
+    ),
+}
 
 
 def matches(selector: Object | None, item: Object) -> bool:
@@ -26,6 +40,15 @@ def by_labels(text: str, item: Object) -> bool:
     """`a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
     labels = item["metadata"].get("labels") or {}
     return all(_holds(labels, *_term(term)) for term in _terms(text))
+
+
+def check_fields(kind: Kind, text: str) -> None:
+    """The fields that a server can select by are few."""
+    for term in filter(None, text.split(",")):
+        field = re.split("!?=", term)[0]
+        if field not in FIELDS and field not in OF_KINDS.get(kind.name, ()):
+            why = f"field label not supported: {field}"
+            raise BadRequest(f'Unable to find "{kind.name}" that match field selector "{text}": {why}')
 
 
 def by_fields(text: str, item: Object) -> bool:
