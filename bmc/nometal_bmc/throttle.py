@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often somebody may be wrong about a password: a few times freely, then after ever longer pauses."""
+"""How often a client may be wrong about a password: a few times freely, then after ever longer pauses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class Throttle:
-    """Counts by source address and account, so that a guest who guesses keeps nobody else out.
+    """Counts by source address and account, so that a guest who guesses keeps no other client out.
 
     Beside that, a source address has so many tries in a row and then one a second, whatever names it invents.
     """

@@ -42,7 +42,7 @@ class Current(Protocol):
 
 
 class Broker:
-    """Connections to it, each for one request at a time; those that nobody uses are kept for the next."""
+    """Connections to it, each for one request at a time; unused ones are kept for the next."""
 
     def __init__(self, current: Current) -> None:
         self._current = current
@@ -55,7 +55,7 @@ class Broker:
 
     @contextmanager
     def connection(self) -> Iterator[socket.socket]:
-        """One that is alive. After a failure nobody gets it again."""
+        """One that is alive. After a failure it is not used again."""
         connection, is_well = self._kept() or self._opened(), False
         try:
             yield connection
@@ -106,8 +106,8 @@ class NoAnswer(Refused):
     """The broker has not answered; what becomes of the request is unknown."""
 
     def __init__(self, why: str) -> None:
-        told = unavailable(why)
-        super().__init__(told.status, told.message_id, told.message, headers=told.headers)
+        refusal = unavailable(why)
+        super().__init__(refusal.status, refusal.message_id, refusal.message, headers=refusal.headers)
 
 
 def converse(connection: socket.socket, name: str, arguments: dict[str, Any]) -> tuple[Any, int | None]:
@@ -126,8 +126,14 @@ def converse(connection: socket.socket, name: str, arguments: dict[str, Any]) ->
         raise NoAnswer(f"The broker of the VMs has not answered: {error}.") from error
     answer, descriptor = found
     if "refused" in answer:
-        told = answer["refused"]
-        raise Refused(told["status"], told["message_id"], told["message"], prop=told["prop"], headers=told["headers"])
+        refusal = answer["refused"]
+        raise Refused(
+            refusal["status"],
+            refusal["message_id"],
+            refusal["message"],
+            prop=refusal["prop"],
+            headers=refusal["headers"],
+        )
     return answer["result"], descriptor
 
 
@@ -207,7 +213,7 @@ class Machines:
         return found
 
     def capacities(self, uuid: str) -> dict[str, int | None]:
-        """The sizes of its disks in bytes, by their names; None if one cannot be told."""
+        """The sizes of its disks in bytes, by their names; None if one is not known."""
         found: dict[str, int | None] = self._ask("capacities", uuid)
         return found
 

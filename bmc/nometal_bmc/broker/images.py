@@ -105,10 +105,10 @@ class Images:
             self._domains.note(uuid, image_url=None, image_file=None)
 
     def sweep(self, keep: list[str]) -> None:
-        """Remove every image that no VM holds and nobody is about to insert."""
+        """Remove every image that no VM holds and no request is about to insert."""
         slow = self._domains.slow_endings()
         if slow:
-            raise unavailable(f"What VMs hold cannot be told before VM {' and '.join(slow)} is off.")
+            raise unavailable(f"What VMs hold is not known before VM {' and '.join(slow)} is off.")
         kept = {f"{digest}.iso" for digest in keep}
         with self._lock:
             found = {path for path in self._directory.glob("*.iso") if re.fullmatch(NAME, path.name)}

@@ -19,7 +19,7 @@ MOST_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class Torn(ConnectionError):  # noqa: N818 - reads as a sentence where it is caught
-    """The other side has ended, or says what nobody could understand."""
+    """The other side has ended, or what it sends cannot be understood."""
 
 
 def send(connection: socket.socket, message: dict[str, Any], descriptor: int | None = None) -> None:
@@ -54,7 +54,7 @@ def _object(connection: socket.socket, length: int, most: int) -> dict[str, Any]
     except (ValueError, RecursionError) as error:
         raise Torn("a message that is not JSON") from error
     if not isinstance(message, dict):
-        raise Torn("a message that is no object")
+        raise Torn("a message must be an object")
     return message
 
 

@@ -94,9 +94,9 @@ class Server:
             else:
                 answer = {"result": self._carried_out(name, arguments)}
         except Refused as refused:
-            answer = {"refused": _told(refused)}
+            answer = {"refused": _described(refused)}
         except Exception as error:
-            answer = {"refused": _told(_fault(request, error))}
+            answer = {"refused": _described(_fault(request, error))}
         try:
             send(connection, answer, descriptor)
         finally:
@@ -136,7 +136,7 @@ def _fault(request: dict[str, Any], error: Exception) -> Refused:
     return Refused(500, "InternalError", "The service has failed at this; its log tells more.")
 
 
-def _told(refused: Refused) -> dict[str, Any]:
+def _described(refused: Refused) -> dict[str, Any]:
     return {
         "status": refused.status,
         "message_id": refused.message_id,

@@ -34,13 +34,13 @@ def applied(config: Config) -> Config:
 def write(config: Config, account: Account, password: str) -> None:
     """Keep a change of an account of this configuration, and those of before that still count."""
     file = config.state / FILE
-    told = {known.name: str(known.password) for known in config.accounts}
+    declared = {known.name: str(known.password) for known in config.accounts}
     counting = {
         name: change
         for name, change in _load(file).items()
-        if isinstance(change, dict) and change.get("replaces") == told.get(name)
+        if isinstance(change, dict) and change.get("replaces") == declared.get(name)
     }
-    change = {"password": password, "hash": str(passwords.hashed(password)), "replaces": told[account.name]}
+    change = {"password": password, "hash": str(passwords.hashed(password)), "replaces": declared[account.name]}
     write_whole(file, json.dumps({**counting, account.name: change}, indent=2).encode(), OWNER_ONLY)
 
 

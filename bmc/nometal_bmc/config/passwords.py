@@ -43,8 +43,8 @@ class HashedPassword:
         figures = {"n": self.n, "r": self.r, "p": self.p, "dklen": len(self.digest), "maxmem": 2 * MOST_BYTES}
         return replace(self, digest=hashlib.scrypt(encoded(password), salt=self.salt, **figures))
 
-    def of_nobody(self) -> HashedPassword:
-        """A password that nobody has, and that costs as much to compare as this one."""
+    def unusable(self) -> HashedPassword:
+        """The hash of no password, which costs as much to compare as this one."""
         return replace(self, digest=secrets.token_bytes(len(self.digest)))
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class HashedPassword:
 
 
 def encoded(text: str) -> bytes:
-    """Also of what is no proper text: JSON can hold halves of characters."""
+    """Also of invalid text: JSON can hold halves of characters."""
     return text.encode(errors="surrogatepass")
 
 

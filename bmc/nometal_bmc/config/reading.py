@@ -54,8 +54,8 @@ class Current(Generic[C]):
         self._load = load
         self._lock = threading.Lock()
         self._seen = signature(self.path)
-        self._told = load(self.path)
-        self._config = self._applied(self._told)
+        self._read = load(self.path)
+        self._config = self._applied(self._read)
         self._next_look = time.monotonic() + self.look_seconds
 
     @property
@@ -75,16 +75,16 @@ class Current(Generic[C]):
 
     def _take(self) -> None:
         try:
-            self._told = self._load(self.path)
+            self._read = self._load(self.path)
         except ConfigError as error:
             LOG.error("Keeping the configuration of before: %s", error)  # noqa: TRY400 - the text says it all
         else:
-            self._config = self._applied(self._told)
+            self._config = self._applied(self._read)
             LOG.info("The configuration has been read again")
 
-    def _applied(self, told: C) -> C:
+    def _applied(self, config: C) -> C:
         """The file, with what has been changed since without it."""
-        return told
+        return config
 
 
 class CurrentConfig(Current[Config]):
@@ -96,13 +96,13 @@ class CurrentConfig(Current[Config]):
     def change_password(self, name: str, password: str) -> None:
         """Of an account that there is: from now on, until the file has another one for it."""
         with self._lock:
-            account = self._told.account(name)
+            account = self._read.account(name)
             if account is not None:
-                changes.write(self._told, account, password)
-                self._config = changes.applied(self._told)
+                changes.write(self._read, account, password)
+                self._config = changes.applied(self._read)
 
-    def _applied(self, told: Config) -> Config:
-        return changes.applied(told)
+    def _applied(self, config: Config) -> Config:
+        return changes.applied(config)
 
 
 class CurrentBrokerConfig(Current[BrokerConfig]):
@@ -228,7 +228,7 @@ def _ipmi(entry: Section) -> Ipmi:
 def _addresses(entry: Section) -> tuple[str, ...]:
     addresses = tuple(_checked_address(text, entry.where) for text in entry.texts("addresses"))
     if not addresses:
-        raise ConfigError(f"{entry.where}: addresses: without one nobody can come in")
+        raise ConfigError(f"{entry.where}: addresses: must have an address")
     _unique(f"{entry.where}: address", addresses)
     return addresses
 
@@ -241,7 +241,7 @@ def _checked_address(text: str, where: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
-        raise ConfigError(f"{where}: {text} is no IP address") from error
+        raise ConfigError(f"{where}: must be an IP address (got {text})") from error
     if address.is_unspecified or address.is_multicast:
         raise ConfigError(f"{where}: {text} would serve the whole world; name an address of the lab")
     return text
@@ -250,7 +250,7 @@ def _checked_address(text: str, where: str) -> str:
 def _port(entry: Section) -> int:
     port = entry.take("port", int)
     if not 0 < port <= LAST_PORT:
-        raise ConfigError(f"{entry.where}: {port} is no port")
+        raise ConfigError(f"{entry.where}: port must be 1 to {LAST_PORT} (got {port})")
     return port
 
 
@@ -269,12 +269,12 @@ def _canonical(text: str, where: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError as error:
-        raise ConfigError(f"{where}: {text} is no UUID") from error
+        raise ConfigError(f"{where}: must be a UUID (got {text})") from error
 
 
 def _check(config: Config) -> None:
     if not config.listen and not config.ipmi:
-        raise ConfigError("listen: without an address nobody can come in")
+        raise ConfigError("listen: must have an address, unless there is ipmi")
     _check_systems(config)
     _unique("accounts: name", (account.name for account in config.accounts))
     _unique("ipmi: UUID", (node.uuid for node in config.ipmi))

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading JSON objects to the last key: what is missing, of another type or unknown is a mistake with a name."""
+"""Reading JSON objects to the last key: what is missing, of another type or unknown is an error that names it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ConfigError(Exception):
 
 
 class Section:
-    """One object of the file. What nobody has taken from it is a mistake."""
+    """One object of the file. A key that has not been taken from it is unknown."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a lab's service is told: the shape of its configuration."""
+"""The configuration of a lab's service."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Ipmi:
 
 @dataclass(frozen=True)
 class BrokerConfig:
-    """What the broker is told: the only VMs that it does anything to, and who may ask it besides root and itself."""
+    """The broker's configuration: the only VMs that it does anything to, and who may ask besides root and itself."""
 
     lab: str
     libvirt_uri: str

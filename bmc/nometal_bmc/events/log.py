@@ -26,9 +26,9 @@ __all__ = [
     "LOGIN",
     "MEDIA",
     "MOST_EVENTS",
-    "NOBODY",
     "POWER",
     "SETTINGS",
+    "UNKNOWN",
     "By",
     "Event",
     "EventLog",
@@ -51,7 +51,7 @@ class By:
     address: str = ""
 
 
-NOBODY = By()
+UNKNOWN = By()
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class EventLog:
         self._lock = threading.Lock()
         self._listeners: list[Callable[[Event], None]] = []
 
-    def add(self, system: str | None, kind: str, text: str, by: By = NOBODY, *, failed: bool = False) -> None:
-        """Of a system, by its UUID, or of the service. A disk that is full keeps nobody from his work."""
+    def add(self, system: str | None, kind: str, text: str, by: By = UNKNOWN, *, failed: bool = False) -> None:
+        """Of a system, by its UUID, or of the service. A disk that is full stops no request."""
         try:
             with self._locked():
                 lines = self._lines(system)
@@ -163,7 +163,7 @@ def _text(event: Event) -> bytes:
 
 
 def _read(line: bytes) -> Event | None:
-    """None for what is no event: a line that was cut, or edited."""
+    """None for an invalid line: one that was cut, or edited."""
     try:
         found: dict[str, Any] = json.loads(line)
         return Event(**{field.name: found[field.name] for field in fields(Event)})

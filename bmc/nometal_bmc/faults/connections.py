@@ -59,7 +59,7 @@ class FaultyConnections:
 
     @cached_property
     def _other(self) -> ssl.SSLContext:
-        """With a certificate that nobody has signed but its own key."""
+        """With a certificate that is signed by its own key."""
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "BMC")])
         builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())

@@ -61,7 +61,7 @@ class Decisions:
 
 
 class _Stream:
-    """What one rule decides about one node: nobody's requests about other nodes change it."""
+    """What one rule decides about one node: requests about other nodes do not change it."""
 
     def __init__(self, rule: Rule, seed: str) -> None:
         self._rule = rule

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who somebody is, by name and password."""
+"""Who a client is, by name and password."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Credentials:
         *,
         refused: Callable[[Account | None, str], None] = lambda _account, _source: None,
     ) -> None:
-        """`refused` is told of each wrong login: the account, if there is such, and the source address."""
+        """`refused` is called for each wrong login: the account, if there is such, and the source address."""
         self._current = current
         self._refused = refused
         self._throttle = throttle or Throttle()
@@ -81,11 +81,11 @@ class Credentials:
         return account
 
     def _hash_of(self, account: Account | None) -> HashedPassword:
-        """For an unknown account one that costs the same, so that nobody can tell by the time which accounts exist."""
+        """For an unknown account one that costs the same, so that the time does not show which accounts exist."""
         if account:
             return account.password
         accounts = self._current.config.accounts
-        return (accounts[0].password if accounts else passwords.hashed("")).of_nobody()
+        return (accounts[0].password if accounts else passwords.hashed("")).unusable()
 
     def _refuse_when_too_often(self, source: str, who: str) -> None:
         pause = self._throttle.pause(source, who)

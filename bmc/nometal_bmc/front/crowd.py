@@ -43,7 +43,7 @@ class Crowd:
         self._count = 0
 
     def enter(self, visitor: Visitor) -> Visitor | None:
-        """Who has to go for it, if somebody has."""
+        """The visitor that has to go for it, if one has."""
         self._count += 1
         self._strangers.setdefault(visitor.source, {}).setdefault(visitor.address, {})[visitor] = None
         if _strangers_of(self._strangers[visitor.source]) > MOST_STRANGERS_OF_A_SOURCE:

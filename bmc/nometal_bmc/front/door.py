@@ -122,7 +122,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(heads.refusal_of(self._received if unknown else b"", msg))
 
     def _refuse(self, refused: Refused) -> None:
-        """Answer what is no request; what still comes is not looked at."""
+        """Answer an invalid request; what still comes is not looked at."""
         if self._refused:
             return
         self._refused = True

@@ -92,7 +92,7 @@ class Server:
         bridge.close()
 
     async def _tick(self, state: ServerState) -> None:
-        """What has to be looked at again and again, whether somebody asks or not."""
+        """What has to be looked at again and again, whether clients ask or not."""
         while True:
             state.default_headers = [(b"date", formatdate(usegmt=True).encode()), *ALWAYS]
             self._current.refresh()

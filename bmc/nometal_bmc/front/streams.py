@@ -38,7 +38,7 @@ TEST_PATH = f"{SERVICE_PATH}/Actions/EventService.SubmitTestEvent"
 STREAM = "nometal_bmc.stream"
 """In the environment of a request: what answers it from now on."""
 TYPES = {POWER: "StatusChange", BOOT: "ResourceUpdated", MEDIA: "ResourceUpdated", SETTINGS: "ResourceUpdated"}
-"""What is told of; logins are not."""
+"""What clients are sent; logins are not among it."""
 MESSAGE_ID = "ResourceEvent.1.0.ResourceChanged"
 MOST_OF_AN_ACCOUNT, MOST_STREAMS, MOST_WAITING = 8, 64, 200
 BEAT_SECONDS = 10.0
@@ -49,7 +49,7 @@ TEST: Kinds = dict.fromkeys(
 
 
 class Stream:
-    """Somebody who listens: events come from threads, and leave in the server's loop."""
+    """A client that listens: events come from threads, and leave in the server's loop."""
 
     def __init__(self, account: Account, address: str, streams: Streams) -> None:
         self.account = account

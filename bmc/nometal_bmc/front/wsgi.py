@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the application in threads, each of which has a whole request in its hands: nobody's slowness occupies one."""
+"""Runs the application in threads, each of which gets a whole request: a slow client occupies none."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def _encoded(headers: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 
 def _log(environ: dict[str, Any], status: int, seconds: float) -> None:
-    """One line; a path has no way to make it two, and what follows the question mark is nobody's business."""
+    """One line; a path has no way to make it two, and what follows the question mark is left out."""
     path = environ["PATH_INFO"][:LONGEST_PATH].encode("unicode_escape").decode()
     account = environ.get("nometal_bmc.account", "-")
     method, source = environ["REQUEST_METHOD"], environ["REMOTE_ADDR"]

@@ -83,7 +83,7 @@ class Listener:
             for session in list(self._sessions.values()) if lost.sessions_end else ():
                 self.forget(session)
         except Exception as error:  # pyghmi trusts what comes; nothing that comes may end us
-            LOG.debug("A packet from %s is no IPMI: %r", peer[0], error)
+            LOG.debug("A packet from %s is not IPMI: %r", peer[0], error)
 
     def forget(self, session: NodeSession) -> None:
         self.logins.failed(session)
@@ -170,11 +170,11 @@ class Node:
 
     def _open(self, selector: selectors.BaseSelector) -> None:
         name, port = self._node.name, self._node.port
-        for address, told in list(self._waiting.items()):
+        for address, reported in list(self._waiting.items()):
             try:
                 listener = Listener(self._logins, self._commands, address, port)
             except OSError as error:
-                if str(error) != told:
+                if str(error) != reported:
                     LOG.warning("The BMC of %s cannot listen yet at %s port %s: %s", name, address, port, error)
                 self._waiting[address] = str(error)
                 continue

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Who may log in, and who has been wrong about the password too often.
 
-A client learns from our proof whether its password is right, and need not come back if it is not: ipmitool does not.
+A client learns from our proof whether its password is correct, and need not come back if it is not: ipmitool does not.
 So a login that is not finished counts as a wrong password, after a while or when its client has begun too many others.
 """
 

@@ -27,7 +27,7 @@ class IpmiBmcs:
     """A process for each BMC, because pyghmi keeps its sessions in a class, below one supervisor process.
 
     The supervisor is a program of its own: with one thread, so that it may fork, and without the service's memory.
-    It learns everything, passwords included, through a pipe, and ends, with all BMCs, when nobody holds the other end.
+    It learns everything, passwords included, through a pipe, and ends, with all BMCs, when the other end is closed.
     """
 
     def __init__(self, current: CurrentConfig) -> None:

@@ -125,7 +125,7 @@ class NodeSession(ServerSession):
         return Code.DONE, bytes([self._level])
 
     def _begin_login(self, data: bytearray) -> None:
-        """Prove that we know the password, if the name is right and this client has not guessed too often."""
+        """Prove that we know the password, if the name is correct and this client has not guessed too often."""
         name = bytes(data[28 : 28 + min(data[27], LONGEST_NAME)])
         status = self._refused(name.decode(errors="replace"), data[24] & LEVEL_MASK)
         if status:

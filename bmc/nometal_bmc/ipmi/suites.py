@@ -32,7 +32,7 @@ class Suite:
         return (self.authentication, self.integrity, self.confidentiality)
 
     def record(self) -> bytes:
-        """As clients are told of it."""
+        """As it is listed to clients."""
         authentication, integrity, confidentiality = self.algorithms
         return bytes([RECORD, self.number, authentication, INTEGRITY | integrity, CONFIDENTIALITY | confidentiality])
 

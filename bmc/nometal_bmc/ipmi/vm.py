@@ -34,7 +34,7 @@ class Vm:
         self._domains.set_power_restore(self._uuid, policy)
 
     def serial(self) -> str:
-        """As the guest is told of it: the UUID, unless the definition has another."""
+        """As the guest sees it: the UUID, unless the definition has another."""
         root = self._domains.read(self._uuid)
         return root.findtext("sysinfo/system/entry[@name='serial']") or self._uuid
 

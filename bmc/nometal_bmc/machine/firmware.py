@@ -45,10 +45,10 @@ def shown(root: etree._Element, live: etree._Element | None) -> etree._Element:
 
 
 def note_wish(
-    root: etree._Element, live: etree._Element | None, told: Callable[[etree._Element], object], wanted: object
+    root: etree._Element, live: etree._Element | None, reads: Callable[[etree._Element], object], wanted: object
 ) -> None:
     """Have a running machine show what a client has set: a mark that it was not started with says so."""
-    if wanted is not None and told(shown(root, live)) != wanted:
+    if wanted is not None and reads(shown(root, live)) != wanted:
         notes.write(root, firmware=f"{state(root)} {secrets.token_hex(4)}")
 
 

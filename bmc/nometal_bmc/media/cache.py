@@ -75,7 +75,7 @@ class MediaCache:
                 self._pins -= Counter([path])
 
     def sweep(self) -> None:
-        """Remove every image that no VM holds and nobody is about to insert."""
+        """Remove every image that no VM holds and no request is about to insert."""
         with self._lock:
             self._machines.sweep_images([path.stem for path in self._pins])
             self._known = {source: known for source, known in self._known.items() if known.path.exists()}

@@ -204,7 +204,7 @@ def _check(deadline: Deadline, where: str) -> None:
 
 @contextmanager
 def _refusing(where: str, deadline: Deadline, *, terse: bool = False) -> Iterator[None]:
-    """Say what is wrong with the other server, which is nothing that asking us again would mend.
+    """Say what is wrong with the other server, which asking us again would not fix.
 
     terse: say it in the log only. Else images were a way to find out what listens on this host.
     """

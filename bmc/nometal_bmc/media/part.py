@@ -94,7 +94,7 @@ def _room(directory: Path, size: int) -> None:
 
 @contextmanager
 def usable(directory: Path) -> Iterator[None]:
-    """Refuse, in words for whoever can mend it, when files cannot be written there."""
+    """Refuse, in words for whoever can fix it, when files cannot be written there."""
     try:
         yield
     except OSError as error:

@@ -144,7 +144,7 @@ def _image_missing(words: Words) -> Refused:
 def _check_possible(wishes: dict[str, Any], scheme: str, words: Words) -> None:
     for name in ("Inserted", "WriteProtected"):
         if not wishes.get(name, True):
-            text = f"{name} can only be true: a CD is inserted, and nobody writes to it."
+            text = f"{name} can only be true: a CD is inserted, which is read-only."
             raise Refused(400, words.not_in_list, text, prop=name)
     for name, allowed in {"TransferMethod": METHODS, "TransferProtocolType": PROTOCOLS}.items():
         if wishes.get(name) is not None:

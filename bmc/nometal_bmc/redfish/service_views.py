@@ -160,7 +160,7 @@ def show_chassis(systems: list[str], serial: str, *, whole: bool) -> dict[str, A
 
 
 def add_views(app: flask.Flask, current: CurrentConfig, systems: Systems) -> None:
-    """Put ours in place of sushy-tools', which describe a server of somebody's."""
+    """Put ours in place of sushy-tools', which describe another server."""
 
     def identity_of_lab() -> str:
         return str(uuid5(NAMESPACE_URL, f"urn:nometal:ipi:{current.config.lab}"))

@@ -145,10 +145,10 @@ def show_tasks_service() -> dict[str, Any]:
 
 
 def version_after(version: str, image: str) -> str:
-    """The one that the image's name tells, or else the next one."""
-    told = VERSION.findall(PurePosixPath(unquote(urlsplit(image).path)).name)
-    if told:
-        return str(told[-1])
+    """The one in the image's name, or else the next one."""
+    found = VERSION.findall(PurePosixPath(unquote(urlsplit(image).path)).name)
+    if found:
+        return str(found[-1])
     major, minor, *rest = version.split(".")
     return ".".join([major, str(int(minor) + 1), *rest])
 
@@ -188,7 +188,7 @@ def _targets(systems: Systems, named: list[Any] | None) -> list[str]:
     if not named:
         if len(systems.systems) == 1:
             return systems.systems
-        text = "Targets is missing: there is more than one system. It is a list of paths, as of systems."
+        text = "Targets is missing: there are several systems. It must be a list of paths, as of systems."
         raise Refused(400, PARAMETER.missing, text, prop="Targets")
     found = [TARGET.fullmatch(path) if isinstance(path, str) else None for path in named]
     uuids = [match[1] or match[2] for match in found if match]

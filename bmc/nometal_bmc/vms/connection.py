@@ -21,7 +21,7 @@ WAIT_SECONDS = 5.0
 """How long a restart of libvirtd may take before requests are refused."""
 
 KEEPALIVE_SECONDS, KEEPALIVE_COUNT = 5, 6
-"""By which a libvirtd that has stopped is told from one that takes its time."""
+"""By which a libvirtd that has stopped differs from one that takes its time."""
 
 libvirt.registerErrorHandler(lambda *_: None, None)  # what fails is raised; libvirt would print it as well
 

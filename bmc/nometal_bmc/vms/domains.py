@@ -162,7 +162,7 @@ class Domains:
 
     @contextmanager
     def ending(self, uuid: str) -> Iterator[None]:
-        """While a VM is switched off: libvirt lets nobody else to it until its QEMU is gone, which may take 10 s."""
+        """While a VM is switched off: libvirt does nothing else with it until its QEMU is gone, which may take 10 s."""
         call = object()
         self._ending[call] = (uuid, self._clock())
         try:
@@ -229,7 +229,7 @@ class Domains:
                 notes.write(root, **noted)
 
     def capacities(self, uuid: str) -> dict[str, int | None]:
-        """The sizes of its disks in bytes, by their names; None if one cannot be told."""
+        """The sizes of its disks in bytes, by their names; None if one is not known."""
         targets = values(self.read_present(uuid), "devices/disk[@device='disk']/target/@dev")
         return {name: self.ask(uuid, partial(_capacity, name=name)) for name in targets}
 
@@ -281,13 +281,13 @@ def _vanishing() -> Iterator[None]:
 
 
 def is_paused(domain: libvirt.virDomain) -> bool:
-    """By somebody, or by a disk or watchdog; and not for the moment in which it starts, is saved or goes off."""
+    """By an operator, or by a disk or watchdog; and not for the moment in which it starts, is saved or goes off."""
     state, reason = domain.state()
     return state == libvirt.VIR_DOMAIN_PAUSED and reason in PAUSES
 
 
 def _capacity(domain: libvirt.virDomain, name: str) -> int | None:
-    """None if that cannot be told: its file is gone, or the disk since it was listed."""
+    """None if that is not known: its file is gone, or the disk since it was listed."""
     try:
         return int(domain.blockInfo(name)[0])
     except libvirt.libvirtError as error:

@@ -54,10 +54,10 @@ class Happenings:
         """Those after a number, as soon as there are any. Who knows no epoch learns where they are."""
         with self._added:
             if epoch is None:
-                return self._told([])
+                return self._answer([])
             first = number if epoch == self._epoch else 0
             self._added.wait_for(lambda: self._last > first, seconds)
-            return self._told([(uuid, what) for at, uuid, what in self._kept if at > first])
+            return self._answer([(uuid, what) for at, uuid, what in self._kept if at > first])
 
-    def _told(self, events: list[tuple[str, str]]) -> dict[str, Any]:
+    def _answer(self, events: list[tuple[str, str]]) -> dict[str, Any]:
         return {"epoch": self._epoch, "last": self._last, "events": events}

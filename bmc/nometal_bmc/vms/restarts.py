@@ -16,7 +16,7 @@ __all__ = ["Restarts"]
 
 
 class Restarts:
-    """By UUID, when each is to be over. A guest that was told twice has its time from the first."""
+    """By UUID, when each is to be over. A guest that was asked twice has its time from the first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class Restarts:
             self._ends.pop(uuid, None)
 
     def take_due(self) -> list[str]:
-        """Those whose time is over; each is told of once."""
+        """Those whose time is over; each is returned once."""
         with self._lock:
             due = [uuid for uuid, end in self._ends.items() if end <= self._clock()]
             for uuid in due:

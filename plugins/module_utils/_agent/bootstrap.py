@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OFFER_SECONDS = 1.5
 """For offers of further DHCP servers, before one is taken up."""
 SERVER_SECONDS = 5.0
-"""For those who look for three seconds first whether somebody has the address."""
+"""For those who look for three seconds first whether the address is in use."""
 PROBE_SECONDS = 0.6
 MEDIUM = "/dev/sr0"
 AT_ONCE = 16
@@ -30,10 +30,10 @@ SILENT = "no answer, nor to small ones"
 
 def play(device: str) -> None:
     channel = Channel(device)
-    told = channel.ask()
+    task = channel.ask()
     machine.say("bootstrap VM knows what to do")
     try:
-        Bootstrap(told, channel).play()
+        Bootstrap(task, channel).play()
     except Exception as error:  # that the host need not wait for more
         channel.tell("broke", "bootstrap", said=repr(error))
         raise
@@ -41,11 +41,11 @@ def play(device: str) -> None:
 
 
 class Bootstrap:
-    def __init__(self, told: Mapping[str, Any], channel: Channel) -> None:
-        self._told = told
+    def __init__(self, task: Mapping[str, Any], channel: Channel) -> None:
+        self._task = task
         self._channel = channel
-        self._link = _link_of(told["mac"])
-        self._reports = Reports([node["uuid"] for node in told["nodes"]], told.get("together", TOGETHER_SECONDS))
+        self._link = _link_of(task["mac"])
+        self._reports = Reports([node["uuid"] for node in task["nodes"]], task.get("together", TOGETHER_SECONDS))
 
     def play(self) -> None:
         threading.Thread(target=self._channel.listen, args=[self._hear_host], daemon=True).start()
@@ -71,7 +71,7 @@ class Bootstrap:
         if cut:
             self._stop("full-size frames do not pass")
         elif held:
-            self._stop(f"somebody has {', '.join(held)} already")
+            self._stop(f"already in use: {', '.join(held)}")
             self._drive(only_ask=True)
         else:
             self._state("takes the virtual addresses")
@@ -90,12 +90,12 @@ class Bootstrap:
         self._channel.tell("seen", "bootstrap", topic=topic, value=value)
 
     def _join(self) -> bool:
-        static = self._told["static"]
+        static = self._task["static"]
         if static:
             network.join_with(self._link, static["addresses"])
-            self._saw("network", [{"link": self._link, "mac": self._told["mac"], "mtu": links.mtu(self._link)}])
+            self._saw("network", [{"link": self._link, "mac": self._task["mac"], "mtu": links.mtu(self._link)}])
         else:
-            card = network.join_one(self._link, self._told["mac"], self._told["families"], OFFER_SECONDS)
+            card = network.join_one(self._link, self._task["mac"], self._task["families"], OFFER_SECONDS)
             self._saw("network", [card])
         addresses = links.addresses(self._link)
         self._saw("addresses", addresses)
@@ -103,8 +103,8 @@ class Bootstrap:
         return bool(addresses)
 
     def _listen_for_servers(self) -> None:
-        if "ipv4" in self._told["families"] and not self._told["static"]:
-            servers = dhcp4.servers(self._link, self._told["mac"], SERVER_SECONDS)
+        if "ipv4" in self._task["families"] and not self._task["static"]:
+            servers = dhcp4.servers(self._link, self._task["mac"], SERVER_SECONDS)
             for server in servers:
                 pings.ping(server, PROBE_SECONDS)  # so that its MAC address is known
             self._saw("servers", servers)
@@ -115,51 +115,51 @@ class Bootstrap:
 
         Returns where full-size frames are lost that small ones reach, and which virtual addresses are taken.
         """
-        told = self._told
-        names = [(name, server) for name in told["names"] for server in told["dns"]]
-        reverse = [(address, server) for address in told["reverse"] for server in told["dns"]]
+        task = self._task
+        names = [(name, server) for name in task["names"] for server in task["dns"]]
+        reverse = [(address, server) for address in task["reverse"] for server in task["dns"]]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             found = pool.map(lambda pair: lookups.addresses_of(*pair), names)
             backwards = pool.map(lambda pair: lookups.names_of(*pair), reverse)
-            clocks = pool.map(lookups.clock_of, told["ntp"])
-            frames = pool.map(_lost_frames, told["frames"])
-            outside = pool.map(_reaches, told["outside"])
-            holders = pool.map(lambda address: pings.ping(address, PROBE_SECONDS).trouble, told["vips"])
-            held = [address for address, trouble in zip(told["vips"], holders) if not trouble]
+            clocks = pool.map(lookups.clock_of, task["ntp"])
+            frames = pool.map(_lost_frames, task["frames"])
+            outside = pool.map(_reaches, task["outside"])
+            holders = pool.map(lambda address: pings.ping(address, PROBE_SECONDS).trouble, task["vips"])
+            held = [address for address, trouble in zip(task["vips"], holders) if not trouble]
             lost = list(frames)
             self._saw("names", [[name, server, *answer] for (name, server), answer in zip(names, found)])
             self._saw("reverse", [[address, server, *answer] for (address, server), answer in zip(reverse, backwards)])
-            self._saw("clocks", [[server, clock] for server, clock in zip(told["ntp"], clocks)])
-            self._saw("frames", [[way["address"], way["bytes"], trouble] for way, trouble in zip(told["frames"], lost)])
-            self._saw("outside", [[way["kind"], way["address"], came] for way, came in zip(told["outside"], outside)])
+            self._saw("clocks", [[server, clock] for server, clock in zip(task["ntp"], clocks)])
+            self._saw("frames", [[way["address"], way["bytes"], trouble] for way, trouble in zip(task["frames"], lost)])
+            self._saw("outside", [[way["kind"], way["address"], came] for way, came in zip(task["outside"], outside)])
             self._saw("held", held)
         return [trouble for trouble in lost if trouble and trouble != SILENT], held
 
     def _serve(self) -> None:
-        told = self._told
-        letter = {key: told[key] for key in ("play", "urls", "families", "patience")}
-        provisioning = told["provisioning"]
+        task = self._task
+        letter = {key: task[key] for key in ("play", "urls", "families", "patience")}
+        provisioning = task["provisioning"]
         if provisioning:
-            pxe.serve(MEDIUM, _link_of(provisioning["mac"]), provisioning, letter, told["port"])
+            pxe.serve(MEDIUM, _link_of(provisioning["mac"]), provisioning, letter, task["port"])
         files = pxe.SERVED if provisioning else None
-        server = Server(told["port"], self._answer, Image(MEDIUM, letter), told["path"], files)
+        server = Server(task["port"], self._answer, Image(MEDIUM, letter), task["path"], files)
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def _take_addresses(self) -> None:
-        for address in self._told["vips"]:
+        for address in self._task["vips"]:
             links.add_address(self._link, address, 128 if ":" in address else 32)
-            pings.announce(self._link, self._told["mac"], address)
+            pings.announce(self._link, self._task["mac"], address)
         self._saw("taken", links.addresses(self._link))
 
     def _drive(self, *, only_ask: bool = False) -> None:
-        with ThreadPoolExecutor(len(self._told["nodes"]) or 1) as pool:
-            drivers = [Driver(node, self._told, self._channel, self._reports) for node in self._told["nodes"]]
+        with ThreadPoolExecutor(len(self._task["nodes"]) or 1) as pool:
+            drivers = [Driver(node, self._task, self._channel, self._reports) for node in self._task["nodes"]]
             list(pool.map(lambda driver: driver.play(only_ask=only_ask), drivers))
 
     def _answer(self, method: str, path: str, said: Any) -> dict[str, Any] | None:
         if method == "GET":
-            return {"play": self._told["play"]}
-        node = next((node for node in self._told["nodes"] if node["uuid"] == said.get("uuid")), None)
+            return {"play": self._task["play"]}
+        node = next((node for node in self._task["nodes"] if node["uuid"] == said.get("uuid")), None)
         if node is None:
             return {}
         if path == "/report":
@@ -170,7 +170,7 @@ class Bootstrap:
     def _hear(self, node: Mapping[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         """A node that was started from its medium is kept waiting for the others: they will look for each other."""
         from_disk = said.get("medium", "").startswith("/dev/")
-        said["late"] = said.get("play") != self._told["play"]
+        said["late"] = said.get("play") != self._task["play"]
         again = not from_disk and node["uuid"] in self._reports.up
         self._reports.add(node["uuid"], "disk" if from_disk else "medium again" if again else "medium", said)
         if from_disk or again:
@@ -178,13 +178,13 @@ class Bootstrap:
         self._reports.gather(node["uuid"])
         return {
             "write": True,
-            "play": self._told["play"],
+            "play": self._task["play"],
             "hints": node["hints"],
-            "image": self._told["path"],
+            "image": self._task["path"],
             "names": node["names"],
             "dns": node["dns"],
             "peers": node["peers"],
-            "vips": self._told["vip_urls"],
+            "vips": self._task["vip_urls"],
         }
 
 

@@ -71,7 +71,7 @@ def _offers(speaker: socket.socket, mac: str, number: int, seconds: float, liste
 
 
 def servers(link: str, mac: str, seconds: float) -> list[str]:
-    """Who offers addresses, also those who look first whether somebody has them."""
+    """Who offers addresses, also those who look first whether they are in use."""
     number = int.from_bytes(os.urandom(4), "big")
     with _conversation(link) as speaker:
         offers = _offers(speaker, mac, number, seconds, seconds)
@@ -91,7 +91,7 @@ def _conversation(link: str) -> Iterator[socket.socket]:
 def _exchange(
     speaker: socket.socket, message: bytes, kinds: tuple[int, ...], number: int, seconds: float
 ) -> Lease | None:
-    """Say it until somebody answers."""
+    """Say it until there is an answer."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         speaker.sendto(message, ("255.255.255.255", 67))
@@ -124,7 +124,7 @@ def _message(kind: int, mac: str, number: int, more: dict[int, bytes]) -> bytes:
 
 
 def parse(data: bytes, number: int) -> Lease | None:
-    """None: it is no answer to us."""
+    """None for what does not answer us."""
     if len(data) < HEADER.size:
         return None
     head = HEADER.unpack_from(data)

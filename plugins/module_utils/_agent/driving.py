@@ -29,11 +29,11 @@ PAUSE = 2.0
 
 
 class Driver:
-    """What goes wrong with one node is told, and no reason to stop for the others."""
+    """What goes wrong with one node is reported, and does not stop the others."""
 
-    def __init__(self, node: Mapping[str, Any], told: Mapping[str, Any], channel: Channel, reports: Reports) -> None:
+    def __init__(self, node: Mapping[str, Any], task: Mapping[str, Any], channel: Channel, reports: Reports) -> None:
         self._node = node
-        self._told = told
+        self._task = task
         self._channel = channel
         self._reports = reports
 
@@ -53,11 +53,11 @@ class Driver:
             self._leave(bmc)
 
     def _bmc(self) -> Bmc | None:
-        told = self._node["bmc"]
-        if told["protocol"] == "ipmi":
-            return Ipmi(told)
+        declared = self._node["bmc"]
+        if declared["protocol"] == "ipmi":
+            return Ipmi(declared)
         try:
-            return Redfish(told, self._told["urls"][0] + self._told["path"])
+            return Redfish(declared, self._task["urls"][0] + self._task["path"])
         except (OSError, ValueError) as error:  # no certificate of a CA, for instance
             self._step("bmc", False, str(error), 0.0, CERTIFICATE)
             return None
@@ -110,10 +110,10 @@ class Driver:
     def _comes(self, place: str, step: str, instead: str = "") -> dict[str, Any]:
         """What it has reported there; empty if it has not."""
         started = time.monotonic()
-        came, report = self._reports.wait(self._node["uuid"], (place, instead), self._told["seconds"])
+        came, report = self._reports.wait(self._node["uuid"], (place, instead), self._task["seconds"])
         self._channel.tell("report", self._node["name"], place=came or place, value=report)
         if came != place:
-            nothing = self._reports.why_lost(self._node["uuid"]) or f"nothing heard in {self._told['seconds']:.0f} s"
+            nothing = self._reports.why_lost(self._node["uuid"]) or f"nothing heard in {self._task['seconds']:.0f} s"
             trouble = "it started from its medium again" if came else nothing
             self._step(step, False, trouble, started, "" if came else NOTHING_HEARD)
             return {}

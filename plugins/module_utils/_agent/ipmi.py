@@ -22,12 +22,12 @@ WHICH_LOGINS = bytes.fromhex("0600ff07 00 00000000 00000000 09 20 18 c8 81 00 38
 class Ipmi:
     """It has no media: a node boots what the provisioning network has for it."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._told = told
+    def __init__(self, bmc: dict[str, Any]) -> None:
+        self._bmc = bmc
 
     def answers(self) -> str:
         """Before any login, a BMC tells everybody which logins it takes."""
-        place = (self._told["host"], self._told["port"])
+        place = (self._bmc["host"], self._bmc["port"])
         with socket.socket(socket.AF_INET6 if ":" in place[0] else socket.AF_INET, socket.SOCK_DGRAM) as asking:
             asking.settimeout(ANSWER_SECONDS)
             try:
@@ -76,7 +76,7 @@ class Ipmi:
         return self._run("chassis", "bootdev", "none")
 
     def _options(self, *more: str) -> list[str]:
-        options = [*more, *(["efiboot"] if self._told["mode"] == "uefi" else [])]
+        options = [*more, *(["efiboot"] if self._bmc["mode"] == "uefi" else [])]
         return [f"options={','.join(options)}"] if options else []
 
     def _becomes(self, wanted: str) -> str:
@@ -88,8 +88,8 @@ class Ipmi:
         return wanted
 
     def _run(self, *words: str, password: str | None = None) -> str:
-        place = ["-H", self._told["host"], "-p", str(self._told["port"]), "-U", self._told["username"]]
-        secret = self._told["password"] if password is None else password
+        place = ["-H", self._bmc["host"], "-p", str(self._bmc["port"]), "-U", self._bmc["username"]]
+        secret = self._bmc["password"] if password is None else password
         try:
             done = subprocess.run(
                 [PROGRAM, "-I", "lanplus", "-E", "-R", "2", "-N", "2", *place, *words],

@@ -44,7 +44,7 @@ def answers_dns(server: str, name: str, seconds: float = 2.0) -> bool:
 def clock_of(server: str, seconds: float = 2.0) -> float | None:
     """What a time server says that it is; None: no answer."""
     for _try in range(TRIES):
-        data = _told(server, 123, NTP_CLIENT, seconds)
+        data = _asked(server, 123, NTP_CLIENT, seconds)
         if data and len(data) >= NTP_SIZE and struct.unpack_from("!I", data, 40)[0]:
             return struct.unpack_from("!I", data, 40)[0] - 2208988800.0  # from 1900 to 1970
     return None
@@ -61,7 +61,7 @@ def _question(name: str, kind: int) -> bytes:
 
 def _ask(question: bytes, server: str, kind: int, seconds: float) -> tuple[list[bytes], str]:
     for _try in range(TRIES):
-        data = _told(server, 53, question, seconds)
+        data = _asked(server, 53, question, seconds)
         if data and data[:2] == question[:2]:
             code = data[3] & 15
             answers = _answers(data, kind)
@@ -71,7 +71,7 @@ def _ask(question: bytes, server: str, kind: int, seconds: float) -> tuple[list[
     return [], NO_ANSWER
 
 
-def _told(server: str, port: int, message: bytes, seconds: float) -> bytes | None:
+def _asked(server: str, port: int, message: bytes, seconds: float) -> bytes | None:
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as speaker:
         speaker.settimeout(seconds)

@@ -39,7 +39,7 @@ def prepare() -> None:
 
 
 def say(text: str) -> None:
-    """On the console: all that a guest has, if nobody hears it otherwise."""
+    """On the console: all that a guest has, if it is not heard otherwise."""
     sys.stdout.write(f"rehearsal: {text}\n")
     sys.stdout.flush()
 

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Joining the networks that a guest finds: by DHCP and router advertisements, or with the address that it is told."""
+"""Joining the networks that a guest finds: by DHCP and router advertisements, or with the address that it is given."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node: reports what it is and sees to the bootstrap VM, and writes a bootable system to its disk when told to."""
+"""A node: reports what it is and sees to the bootstrap VM, and writes a bootable system to its disk when asked to."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PEER_SECONDS = 8.0
 
 
 def play() -> None:
-    letter, medium = told()
+    letter, medium = started_with()
     patience = letter.get("patience", 1.0)
     machine.say(f"node started from {medium or 'nothing that says for which rehearsal'}")
     cards = network.join(letter.get("families", ["ipv4", "ipv6"]))
-    machine.set_hostname(_name_given(cards) or "nobody")
+    machine.set_hostname(_name_given(cards) or "unnamed")
     urls = letter.get("urls", [])
     orders = _tell(urls, patience, "/report", {"play": letter.get("play"), "medium": medium, **_self(cards)})
     machine.say("node reported")
@@ -38,7 +38,7 @@ def play() -> None:
         machine.say("node has written its disk")
 
 
-def told() -> tuple[dict[str, Any], str]:
+def started_with() -> tuple[dict[str, Any], str]:
     """What the bootstrap VM says, and what this guest was started from.
 
     By PXE it is in the kernel's command line. From a medium, the boot loader has taken it into memory.
@@ -117,7 +117,7 @@ def _tell(urls: list[str], patience: float, path: str, what: dict[str, Any]) -> 
             if heard is not None:
                 return heard
         time.sleep(0.3)
-    machine.say(f"nobody hears this node at {' or '.join(urls)}")
+    machine.say(f"no answer to this node at {' or '.join(urls)}")
     return {}
 
 

@@ -35,7 +35,7 @@ def family_of(address: str) -> socket.AddressFamily:
 
 
 def ping(address: str, seconds: float = 3.0, frame: int = 0) -> Ping:
-    """Ask until there is an answer. Frame: the size in bytes of a packet that nobody on the way may cut up."""
+    """Ask until there is an answer. Frame: the size in bytes of a packet that must not be cut up on the way."""
     family = family_of(address)
     protocol = socket.IPPROTO_ICMPV6 if family == socket.AF_INET6 else socket.IPPROTO_ICMP
     deadline = time.monotonic() + seconds
@@ -103,10 +103,10 @@ def announce(link: str, mac: str, address: str) -> None:
     else:
         packed = socket.inet_pton(socket.AF_INET6, address)
         everybody = socket.inet_pton(socket.AF_INET6, ALL_NODES)
-        told = struct.pack("!I", OVERRIDE) + packed + b"\x02\x01" + hardware
-        pseudo = packed + everybody + struct.pack("!II", len(told) + 4, socket.IPPROTO_ICMPV6)
-        checksum = _checksum(pseudo + b"\x88\0\0\0" + told)
-        message = b"\x88\0" + struct.pack("!H", checksum) + told
+        target = struct.pack("!I", OVERRIDE) + packed + b"\x02\x01" + hardware
+        pseudo = packed + everybody + struct.pack("!II", len(target) + 4, socket.IPPROTO_ICMPV6)
+        checksum = _checksum(pseudo + b"\x88\0\0\0" + target)
+        message = b"\x88\0" + struct.pack("!H", checksum) + target
         head = struct.pack("!IHBB", 6 << 28, len(message), socket.IPPROTO_ICMPV6, 255) + packed + everybody
         _send(link, ALL_NODES_MAC + hardware + struct.pack("!H", IPV6) + head + message)
 

@@ -30,7 +30,7 @@ IPXE, UEFI = "175", "7"
 """How clients say what they are: iPXE by an option of its own, UEFI on x86-64 by its architecture."""
 
 
-def serve(device: str, link: str, told: Mapping[str, Any], letter: Mapping[str, Any], port: int) -> None:
+def serve(device: str, link: str, network: Mapping[str, Any], letter: Mapping[str, Any], port: int) -> None:
     machine.mount(device, "iso9660", MEDIUM, machine.READ_ONLY)
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall("/")  # noqa: S202 - our own, and this is a guest
@@ -38,16 +38,16 @@ def serve(device: str, link: str, told: Mapping[str, Any], letter: Mapping[str, 
     for script in SCRIPTS:
         script.write_text(script.read_text(encoding="utf-8").replace(LETTER, text), encoding="utf-8")
     links.start(link)
-    links.add_address(link, told["address"], told["prefix"])
-    subprocess.Popen([DNSMASQ, *_settings(link, told, port)])
+    links.add_address(link, network["address"], network["prefix"])
+    subprocess.Popen([DNSMASQ, *_settings(link, network, port)])
 
 
-def _settings(link: str, told: Mapping[str, Any], port: int) -> list[str]:
-    address = f"[{told['address']}]" if ":" in told["address"] else told["address"]
+def _settings(link: str, network: Mapping[str, Any], port: int) -> list[str]:
+    address = f"[{network['address']}]" if ":" in network["address"] else network["address"]
     return [
         *("--keep-in-foreground", "--conf-file=/dev/null", "--user=root", "--group=root", "--pid-file=", "--port=0"),
         *(f"--interface={link}", "--bind-interfaces", "--dhcp-leasefile=/run/leases", "--no-ping"),
-        f"--dhcp-range={told['start']},{told['end']},{told['prefix_or_mask']}",
+        f"--dhcp-range={network['start']},{network['end']},{network['prefix_or_mask']}",
         "--dhcp-option=3",  # no way out by this network
         "--dhcp-option=encap:175,176,1b",  # iPXE would wait seconds for other boot servers
         *("--enable-tftp", f"--tftp-root={SERVED}"),

@@ -40,15 +40,15 @@ class NotNow(BmcFailed):
 
 
 class Redfish:
-    def __init__(self, told: dict[str, Any], medium_url: str) -> None:
-        parts = urlsplit(told["url"])
+    def __init__(self, bmc: dict[str, Any], medium_url: str) -> None:
+        parts = urlsplit(bmc["url"])
         self._place = (parts.hostname or "", parts.port)
         self._system = parts.path
-        self._tls = _trust(told["ca"]) if parts.scheme == "https" else None
-        self._login = (told["username"], told["password"])
+        self._tls = _trust(bmc["ca"]) if parts.scheme == "https" else None
+        self._login = (bmc["username"], bmc["password"])
         self._medium_url = medium_url
-        self._target = told["boot"]
-        self._mode = {"uefi": "UEFI", "bios": "Legacy"}[told["mode"]]
+        self._target = bmc["boot"]
+        self._mode = {"uefi": "UEFI", "bios": "Legacy"}[bmc["mode"]]
         self._found: dict[str, Any] = {}
 
     def answers(self) -> str:

@@ -79,7 +79,7 @@ class Reports:
             self._news.wait_for(lambda: self._looked >= self.up & self._expected, self._together)
 
     def give_up(self, uuid: str) -> None:
-        """A node that nobody needs to wait for any more."""
+        """A node that is not to be waited for any longer."""
         with self._news:
             self._expected.discard(uuid)
             self._news.notify_all()

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Messages and docs in plain technical words. Add a directory or file to PLACES once its words are changed."""
+"""Messages and docs in plain technical words."""
 
 from __future__ import annotations
 
@@ -17,27 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TREE = Path(__file__).parents[3]
-UTILS = "plugins/module_utils"
 PLACES = (
-    *(f"{UTILS}/{name}" for name in ("_core", "_lab", "_observe", "_resources", "_bmc")),
-    *(f"{UTILS}/{name}" for name in ("_checks", "_cluster", "_rehearsal")),
-    *(f"plugins/{name}" for name in ("filter", "action", "modules", "plugin_utils")),
-    *("roles", "inventory", "playbooks/teardown.yml", "scripts/lab_reference.py", "docs/lab_spec.schema.json"),
-    *(
-        f"docs/{name}.md"
-        for name in (
-            "checkpoints",
-            "lab_spec",
-            "doctor",
-            "installation",
-            "network",
-            "nodes",
-            "power",
-            "rehearsal",
-            "status",
-            "teardown",
-        )
-    ),
+    *("plugins", "roles", "inventory", "scripts", "docs", "bmc/nometal_bmc", "bmc/README.md"),
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "changelogs/fragments"),
+    *(str(path.relative_to(TREE)) for path in sorted(TREE.glob("playbooks/*.yml"))),
     *(f"tests/unit/{name}/messages.txt" for name in ("lab", "doctor", "rehearsal")),
     "tests/unit/cluster/stalls.txt",
 )
@@ -60,7 +43,7 @@ VERBS = (
     *("Start", "Stop", "Update", "Use", "Write"),
 )
 """With which the name of a task may begin."""
-SUFFIXES = (".py", ".md", ".json", ".yml", ".txt")
+SUFFIXES = (".py", ".md", ".json", ".yml", ".txt", "")
 
 
 def files() -> list[Path]:

@@ -148,7 +148,7 @@ SPOILT: dict[str, tuple[Callable[[Observations], None], str, str, str]] = {
         "boots from its medium",
         "nothing heard",
     ),
-    "hostname": (spoil_node("medium", "hostname", "nobody"), "worker-0", "hostname", "nobody"),
+    "hostname": (spoil_node("medium", "hostname", "unnamed"), "worker-0", "hostname", "unnamed"),
     "firmware": (spoil_node("medium", "firmware", "bios"), "worker-0", "firmware", "bios"),
     "secure boot": (spoil_node("medium", "secure_boot", True), "worker-0", "firmware", "uefi-secure"),
     "memory": (spoil_node("medium", "memory_mib", 100), "worker-0", "hardware", "100 MiB"),

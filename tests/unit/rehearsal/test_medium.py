@@ -37,7 +37,7 @@ def nodes_disks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
 def started(monkeypatch: pytest.MonkeyPatch, words: dict[str, str]) -> tuple[dict[str, object], str]:
     monkeypatch.setattr(machine, "command_line", lambda: words)
-    return node.told()
+    return node.started_with()
 
 
 def test_the_letter_is_served_where_the_image_has_its_place(tmp_path: Path) -> None:
