@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from support.private_libvirtd import PrivateLibvirtd
 
@@ -60,6 +60,16 @@ class ImageServer:
 
     def url(self, path: str) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}{path}"
+
+    @contextmanager
+    def stalling(self) -> Iterator[Callable[[], None]]:
+        """While /stall sends no more than a half; the rest comes when what this gives is called, or at the end."""
+        go = self.directory / "go"
+        go.unlink(missing_ok=True)
+        try:
+            yield go.touch
+        finally:
+            go.touch()
 
     def requests(self, path: str) -> list[str]:
         """The methods of the requests for a path, in their order."""

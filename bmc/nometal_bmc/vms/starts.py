@@ -25,7 +25,7 @@ AT_ONCE = 16
 """libvirtd has twenty threads, of which some are to be left for others."""
 MOST_LOAD = 4.0
 """Per core: a guest that boots then has a quarter of a core for each of its own."""
-GAP_SECONDS = 1.5
+GAP_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 30.0
 """Ironic expects a change of power within 60 seconds, of which the start itself needs some."""
 LOOK_SECONDS = 0.25

@@ -36,6 +36,12 @@ def neighbour(running_lab: BmcLab) -> Vm:
     return running_lab.vm(firmware="bios", memory=64)
 
 
+@pytest.fixture(scope="session")
+def twenty(running_lab: BmcLab) -> list[Vm]:
+    """For what is to be seen with many VMs only; they are off."""
+    return [running_lab.vm(firmware="bios", memory=32) for _number in range(20)]
+
+
 @pytest.fixture
 def lab(running_lab: BmcLab) -> Iterator[BmcLab]:
     """The lab, from inside of its network."""

@@ -13,23 +13,17 @@ if TYPE_CHECKING:
     import requests
     from support.bmc_lab import BmcLab, Vm
 
-VMS = 20
 BOOT = {"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Continuous"}}
 AT_ONCE = 12
 """Calls about the VM that hangs."""
 
 
-@pytest.fixture(scope="module")
-def twenty(running_lab: BmcLab) -> list[Vm]:
-    return [running_lab.vm(firmware="bios", memory=32) for _number in range(VMS)]
-
-
 @pytest.fixture
 def vms(lab: BmcLab, twenty: list[Vm]) -> Iterator[list[Vm]]:
     """Switched on at once by the service."""
-    with ThreadPoolExecutor(VMS) as clients:
+    with ThreadPoolExecutor(len(twenty)) as clients:
         assert {answer.status_code for answer in clients.map(lambda vm: lab.reset(vm, "On"), twenty)} == {204}
-    assert [vm.domain.isActive() for vm in twenty] == [1] * VMS
+    assert [vm.domain.isActive() for vm in twenty] == [1] * len(twenty)
     yield twenty
     for vm in twenty:
         vm.destroy()
@@ -54,7 +48,7 @@ def test_it_is_answered_for_with_503_harms_no_other_and_can_be_switched_off(lab:
         for vm in others:
             assert lab.get(vm.path)["PowerState"] == "On"
             assert lab.patch(vm.path, BOOT).status_code == 204
-        assert len(lab.get("/redfish/v1/Systems")["Members"]) >= VMS
+        assert len(lab.get("/redfish/v1/Systems")["Members"]) >= len(vms)
         answers = [ask.result() for ask in asking]
     assert [is_refused(answer) for answer in answers].count(True) >= AT_ONCE - 2, [each.status_code for each in answers]
     assert lab.get(hung.path)["PowerState"] == "On"

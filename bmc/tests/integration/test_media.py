@@ -24,7 +24,7 @@ from support.bmc_lab import BROKER_USER, DIRECTORY, MEDIA
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from support.bmc_lab import BmcLab, Vm
     from support.image_server import ImageServer
@@ -138,17 +138,6 @@ def messages(answer: tuple[int, Any]) -> tuple[int, str, list[str]]:
     assert status >= 400, "not refused"
     [info] = body["error"]["@Message.ExtendedInfo"]
     return status, info["Message"], info.get("RelatedProperties", [])
-
-
-@contextmanager
-def slow(web: ImageServer) -> Iterator[Callable[[], None]]:
-    """While /stall sends no more than a half; the rest comes when what this gives is called, or at the end."""
-    go = web.directory / "go"
-    go.unlink(missing_ok=True)
-    try:
-        yield go.touch
-    finally:
-        go.touch()
 
 
 def test_insert_and_eject_as_clients_do(nodes: Nodes, web: ImageServer) -> None:
@@ -516,7 +505,7 @@ def refuse_all(nodes: Nodes, refused: dict[str, str]) -> None:
 
 
 def test_neither_endless_nor_slow_servers_hold_it_for_ever(nodes: Nodes, web: ImageServer) -> None:
-    with nodes.configured(max_bytes=8 * MIB, timeout=1), slow(web):
+    with nodes.configured(max_bytes=8 * MIB, timeout=1), web.stalling():
         for path, why in {
             "/endless": "more than the",
             "/trickle": "within 1 seconds",
@@ -586,7 +575,7 @@ def test_a_full_disk_is_noticed_first(nodes: Nodes, web: ImageServer) -> None:
 
 def test_killed_in_the_middle_of_an_insert(nodes: Nodes, web: ImageServer) -> None:
     image_server.write_iso(web.directory / "boot.iso")
-    with ThreadPoolExecutor(1) as client, slow(web) as let_go:
+    with ThreadPoolExecutor(1) as client, web.stalling() as let_go:
         insert = client.submit(nodes.insert, {"Image": web.url("/stall")})
         wait_until("the download has begun", nodes.left)
         nodes.lab.stop_service(signal.SIGKILL)
@@ -601,7 +590,7 @@ def test_killed_in_the_middle_of_an_insert(nodes: Nodes, web: ImageServer) -> No
 
 
 def test_a_restart_waits_for_no_download(nodes: Nodes, web: ImageServer) -> None:
-    with ThreadPoolExecutor(1) as client, slow(web):
+    with ThreadPoolExecutor(1) as client, web.stalling():
         insert = client.submit(nodes.lab.request, "POST", f"{nodes.vms[0].media}{INSERT}", {"Image": web.url("/stall")})
         wait_until("the download has begun", nodes.left)
         nodes.lab.stop_service(signal.SIGTERM)
@@ -617,7 +606,7 @@ def test_a_restart_waits_for_no_download(nodes: Nodes, web: ImageServer) -> None
 
 def test_a_slow_download_holds_up_nobody_and_ends_at_a_later_wish(nodes: Nodes, web: ImageServer) -> None:
     image_server.write_iso(web.directory / "boot.iso")
-    with ThreadPoolExecutor(2) as clients, slow(web) as let_go:
+    with ThreadPoolExecutor(2) as clients, web.stalling() as let_go:
         overtaken = clients.submit(nodes.insert, {"Image": web.url("/stall")})
         wait_until("the download has begun", nodes.left)
         patient = clients.submit(nodes.insert, {"Image": web.url("/stall")}, 1)
@@ -637,7 +626,7 @@ def test_a_download_for_nobody_ends_at_once_and_gives_its_space_back(nodes: Node
     """Its server would send the rest only afterwards."""
     image_server.write_iso(web.directory / "boot.iso")
     url = web.url(f"/stall?{how}")
-    with ThreadPoolExecutor(1) as client, slow(web):
+    with ThreadPoolExecutor(1) as client, web.stalling():
         if how == "abandoned":
             with nodes.unanswered_insert(url):
                 wait_until("the download has begun", nodes.left)
@@ -659,7 +648,7 @@ def test_a_download_for_nobody_ends_at_once_and_gives_its_space_back(nodes: Node
 
 def test_who_shares_a_download_does_not_lose_it_with_those_who_leave(nodes: Nodes, web: ImageServer) -> None:
     url = web.url("/stall?shared")
-    with ThreadPoolExecutor(1) as client, slow(web) as let_go:
+    with ThreadPoolExecutor(1) as client, web.stalling() as let_go:
         with nodes.unanswered_insert(url):
             wait_until("the download has begun", nodes.left)
             patient = client.submit(nodes.insert, {"Image": url}, 1)
@@ -680,7 +669,7 @@ def many(lab: BmcLab) -> Iterator[Nodes]:
 
 def test_too_many_inserts_at_once_are_asked_to_come_again(many: Nodes, web: ImageServer) -> None:
     count = len(many.vms)
-    with ThreadPoolExecutor(count) as clients, slow(web) as let_go:
+    with ThreadPoolExecutor(count) as clients, web.stalling() as let_go:
         inserts = [clients.submit(many.insert, {"Image": web.url("/stall")}, node) for node in range(count)]
         refused = next(as_completed(inserts)).result()
         assert messages(refused)[0] == 503
