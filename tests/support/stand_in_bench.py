@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from support import bmc_lab, processes, stand_in_mirror
+from support.stand_in.state import STATES
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd
 
 POOLS = "/var/lib/libvirt/openshift-images"
+COMMAND = "stand-in-cluster"
 FAST = {"speed": 0.01, "kubectl": ""}
 AUTH = "aWQ6cGFzcwo="
 """Of the pull secret."""
@@ -93,6 +95,25 @@ class Bench:
 
     def virsh(self, *arguments: str) -> list[str]:
         return self.libvirtd.run(["virsh", "-q", *arguments]).stdout.split()
+
+    def answers(self) -> bool:
+        kubeconfig = f"--kubeconfig={self.assets}/auth/kubeconfig"
+        command = [str(self.place / "bin/oc"), kubeconfig, "get", "nodes", "--request-timeout=1s"]
+        return self.libvirtd.run(command, check=False).returncode == 0
+
+    def is_kept(self) -> bool:
+        """Whether there is something that the cluster can come back from."""
+        return self.libvirtd.path(f"{STATES}/{self.infra_id()}").exists()
+
+    def end_process(self) -> None:
+        """Of the installed cluster, as if the host were switched off."""
+        self.libvirtd.run(["sh", "-c", f"kill -KILL $(cat {STATES}/{self.infra_id()}/pid)"])
+
+    def come_back(self) -> None:
+        """As a unit of systemd does it on a host."""
+        own = self.infra_id()
+        command = [str(self.program), COMMAND, own, f"{STATES}/{own}/told.json"]
+        self.libvirtd.run(["sh", "-c", '"$@" >/dev/null 2>&1 &', "-", *command])
 
     def clean(self) -> None:
         """What the product's removal is for."""

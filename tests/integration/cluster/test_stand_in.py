@@ -136,11 +136,54 @@ def test_the_installed_cluster_is_asked_and_changed_by_kubectl(bench: Bench, bmc
     host = json.loads(oc("get", "bmh", "control-plane-0", "-n", "openshift-machine-api", "-o", "json"))
     assert host["spec"]["consumerRef"]["name"] == f"{bench.infra_id()}-master-0"
     bench.play()
-    assert bench.oc("nodes", "control-plane-0")["spec"] == {"unschedulable": True}
+    assert bench.oc("nodes", "control-plane-0")["spec"]["unschedulable"] is True
     written = log.read_text()
     patches = [entry for entry in audit.read(written) if entry.verb == "patch"]
     assert [(entry.kind, entry.name, entry.user) for entry in patches] == [("nodes", "control-plane-0", "system:admin")]
     assert bmc_lab.PASSWORD not in written
+
+
+def test_an_installed_cluster_sleeps_while_its_control_plane_is_off(bench: Bench, bmcs: BmcLab) -> None:
+    bench.configure()
+    assert bench.run("create", "cluster").returncode == 0
+    wait_until("the controllers have taken over", lambda: _spoken_of(bench) == 3, seen=lambda: bench.oc("machines"))
+    for vm in bmcs.vms[:2]:
+        vm.destroy()
+    bench.until_the_cluster_is_gone()
+    for vm in bmcs.vms[:2]:
+        vm.domain.create()
+    wait_until("it answers", bench.answers)
+    assert {node["metadata"]["name"] for node in bench.oc("nodes")["items"]} == {f"control-plane-{n}" for n in range(3)}
+
+    for vm in bmcs.vms:
+        vm.destroy()
+    bench.until_the_cluster_is_gone()
+    bench.end_process()
+    for vm in bmcs.vms:
+        vm.domain.create()
+    assert not bench.answers()
+    bench.come_back()
+    wait_until("it answers again", bench.answers)
+    wait_until("its nodes are ready", lambda: _ready(bench) == 3, seen=lambda: bench.oc("nodes"))
+    assert _provisioned(bench.oc("bmh", "-n", "openshift-machine-api")) == 3
+
+    for vm in bmcs.vms:
+        vm.destroy()
+    for vm in bmcs.vms:
+        disk = f"/var/lib/libvirt/images/{vm.name}.qcow2"
+        bench.libvirtd.run(["qemu-io", "-c", "write -z 0 512", disk])
+    wait_until("nothing of it is left", lambda: not bench.is_kept())
+
+
+def _spoken_of(bench: Bench) -> int:
+    """Machines that are known by the addresses that inspection found."""
+    machines = bench.oc("machines", "-n", "openshift-machine-api")["items"]
+    return len([one for one in machines if "InternalIP" in str(one.get("status", {}).get("addresses"))])
+
+
+def _ready(bench: Bench) -> int:
+    conditions = [one for node in bench.oc("nodes")["items"] for one in node["status"]["conditions"]]
+    return len([one for one in conditions if (one["type"], one["status"]) == ("Ready", "True")])
 
 
 def test_a_stopped_installation_is_taken_up_again_and_can_fail_at_each_stage(bench: Bench, bmcs: BmcLab) -> None:

@@ -1,6 +1,7 @@
 """The process that stands for the bootstrap VM's and the nodes' systems: what they would do, it does by itself.
 
-It is none of the installer's: it goes on when that has ended, and ends when the VMs are off that it stands for.
+It is none of the installer's: it goes on when that has ended. Before the cluster is installed, it ends when the VMs are
+off that it stands for. From then on it sleeps while they are off, and ends when nothing of it is left on their disks.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import libvirt
-from support.stand_in import bootstrap, pki, servers
+from support.stand_in import bootstrap, pki, servers, state
+from support.stand_in.installed import Installed, Told
 from support.stand_in.kubernetes.store import Store
 from support.stand_in.lab import Lab
 from support.stand_in.resources import Publisher
 from support.stand_in.servers import MEDIA, MEDIA_BY_TLS
+from support.stand_in.state import State
 from support.stand_in.world import World
 
 COMMAND = "stand-in-cluster"
@@ -40,6 +43,7 @@ def start(lab: Lab, ca: pki.Pair, *, media_by_tls: bool) -> None:
         "server": vars(pki.issue(ca, lab.api, [lab.api, f"api-int.{lab.domain}", *lab.api_vips])),
         "media": vars(pki.issue(pki.authority("ironic"), "ironic", lab.api_vips)) if media_by_tls else None,
     }
+    state.end_others(_macs(lab), lab.infra_id)
     descriptor, file = tempfile.mkstemp(dir="/run", prefix="stand-in-cluster-")
     with os.fdopen(descriptor, "w") as opened:
         json.dump(told, opened)
@@ -72,45 +76,115 @@ def main(file: str) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     threading.excepthook = lambda failed: syslog.syslog(f"{lab.infra_id}: {failed.thread}: {failed.exc_value!r}")
+    kept, store = State(lab.infra_id), Store()
+    front = Front(lab, store, told)
     try:
-        _addresses("add", lab)
-        world = _open(lab, told)
-        Path(file).unlink()
-        _stay(lab, world)
+        if Path(file) == kept.told:
+            _come_back(lab, told, store, front, kept)
+        elif _install(lab, told, store, front, Path(file)):
+            _go_on(lab, told, store, front, kept)
     except Exception as error:
         syslog.syslog(f"{lab.infra_id}: {error!r}")
         raise
     finally:
-        _addresses("del", lab)
+        front.close()
     return 0
 
 
-def _open(lab: Lab, told: dict[str, Any]) -> World:
-    address = lab.api_vips[0]
-    media = pki.Pair(**told["media"]) if told["media"] else None
-    host = f"[{address}]" if ":" in address else address
-    world = World(lab, f"https://{host}:{MEDIA_BY_TLS}" if media else f"http://{host}:{MEDIA}")
-    store = Store()
-    Publisher(world, store).start()
-    servers.serve_media(address, media)
-    servers.serve_ironic(world, address)
-    threading.Thread(target=_open_api, args=(world, store, told), name="opens the API", daemon=True).start()
+def _install(lab: Lab, told: dict[str, Any], store: Store, front: Front, file: Path) -> bool:
+    """Whether it was, before its VMs were off."""
+    front.join()
+    world = World(lab, _media(lab, told))
+    publisher = Publisher(world, store)
+    publisher.start()
+    servers.serve_ironic(world, lab.api_vips[0])
+    front.serve_media()
+    threading.Thread(target=_open_api, args=(world, front), name="opens the API", daemon=True).start()
     world.start()
-    return world
+    file.unlink()
+    return _stay(lab, world, publisher)
 
 
-def _open_api(world: World, store: Store, told: dict[str, Any]) -> None:
+def _open_api(world: World, front: Front) -> None:
     world.api_is_up.wait()
-    servers.serve_api(world, store, pki.Pair(**told["server"]), told["ca"]["certificate"])
+    front.serve_api()
 
 
-def _stay(lab: Lab, world: World) -> None:
-    done = False
-    while not done:
+def _go_on(lab: Lab, told: dict[str, Any], store: Store, front: Front, kept: State) -> None:
+    kept.begin({**told, "lab": {**told["lab"], "config": _kept(lab)}, "macs": _macs(lab)}, COMMAND)
+    installed = Installed(lab, Told(_media(lab, told), pki.Pair(**told["ca"])), store, front, kept)
+    installed.take_over()
+    installed.run(is_open=True)
+
+
+def _come_back(lab: Lab, told: dict[str, Any], store: Store, front: Front, kept: State) -> None:
+    installed = Installed(lab, Told(_media(lab, told), pki.Pair(**told["ca"])), store, front, kept)
+    installed.load()
+    installed.run(is_open=False)
+
+
+def _macs(lab: Lab) -> list[str]:
+    return [str(host["bootMACAddress"]).lower() for host in lab.platform["hosts"]]
+
+
+def _kept(lab: Lab) -> dict[str, Any]:
+    """Of the install-config, what is needed later and no secret."""
+    platform = {"apiVIPs": lab.api_vips, "ingressVIPs": lab.ingress_vips}
+    parts = {key: lab.config[key] for key in ("baseDomain", "networking")}
+    return {**parts, "metadata": {"name": lab.name}, "platform": {"baremetal": platform}}
+
+
+def _media(lab: Lab, told: dict[str, Any]) -> str:
+    address = lab.api_vips[0]
+    host = f"[{address}]" if ":" in address else address
+    return f"https://{host}:{MEDIA_BY_TLS}" if told["media"] else f"http://{host}:{MEDIA}"
+
+
+class Front:
+    """The addresses of the cluster, with its API server and its image server there."""
+
+    def __init__(self, lab: Lab, store: Store, told: dict[str, Any]) -> None:
+        self._lab = lab
+        self._told = told
+        self._servers = servers.api_servers(lab, store, pki.Pair(**told["server"]), told["ca"]["certificate"])
+        self._has_media = self._is_open = False
+
+    def join(self) -> None:
+        self._is_open = True
+        _addresses("add", self._lab)
+
+    def open(self) -> None:
+        self.join()
+        self.serve_media()
+        self.serve_api()
+
+    def serve_api(self) -> None:
+        for server in self._servers:
+            server.start()
+
+    def serve_media(self) -> None:
+        if not self._has_media:
+            media = pki.Pair(**self._told["media"]) if self._told["media"] else None
+            servers.serve_media(self._lab.api_vips[0], media)
+        self._has_media = True
+
+    def close(self) -> None:
+        if not self._is_open:  # others may have the addresses by now
+            return
+        self._is_open = False
+        for server in self._servers:
+            server.stop()
+        _addresses("del", self._lab)
+
+
+def _stay(lab: Lab, world: World, publisher: Publisher) -> bool:
+    """Until it is installed, or its VMs are off."""
+    while True:
         with suppress(libvirt.libvirtError), bootstrap.connection() as connection:  # libvirt may be restarted
             while _is_on(connection, lab, world):
-                time.sleep(LOOK_SECONDS)
-            done = True
+                if publisher.installed.wait(LOOK_SECONDS):
+                    return True
+            return False
         time.sleep(LOOK_SECONDS)
 
 

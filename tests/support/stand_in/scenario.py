@@ -11,6 +11,8 @@
 - release: the version that the program takes itself for.
 - kubectl: does what `oc` does not do itself; empty for none. By default the host's, if it has one.
 - audit: the file that the API server notes each request in, a line of JSON each, if it is to.
+- later: seconds that the installed cluster's clock is ahead.
+- poll: seconds after which the baremetal-operator looks at the power of a host that nobody has changed.
 - api: what is wrong with the API server: {"refuse": true}, {"unavailable": true} (503), {"delay": 2} (seconds).
 """
 
@@ -46,6 +48,8 @@ class Scenario:
     release: str = ""
     kubectl: str = "/usr/bin/kubectl"
     audit: str = ""
+    later: float = 0
+    poll: float = 60
     api: dict[str, Any] = field(default_factory=dict)
 
     def stops_at(self, stage: str) -> bool:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Callable
 from urllib.parse import urlsplit
 
-from support.stand_in import iso, pki, scenario, serving
+from support.stand_in import iso, pki, release, scenario, serving
 from support.stand_in.kubernetes import server as kubernetes
 from support.stand_in.kubernetes.audit import Audit
 from support.stand_in.kubernetes.store import Store
+from support.stand_in.lab import Lab
 from support.stand_in.world import World
 
 API, MEDIA, MEDIA_BY_TLS, IRONIC = 6443, 6180, 6183, 6385
@@ -23,14 +24,17 @@ Answer = tuple[int, str, bytes]
 NOT_FOUND: Answer = (http.client.NOT_FOUND, "text/plain", b"404 page not found\n")
 
 
-def serve_api(world: World, store: Store, own: pki.Pair, clients: str) -> None:
-    """At each of the addresses, with one audit log."""
-    play = scenario.read(world.lab.name)
+def api_servers(lab: Lab, store: Store, own: pki.Pair, clients: str) -> list[kubernetes.Server]:
+    """For each of the addresses, with one audit log; they are to be started."""
+    play = scenario.read(lab.name)
     audit = Audit(Path(play.audit) if play.audit else None)
-    for address in world.lab.api_vips:
-        api = kubernetes.Server(store, address, own, clients, port=API, version=world.kubernetes, audit=audit)
-        api.look = lambda: kubernetes.Switches(**scenario.read(world.lab.name).api)
-        api.start()
+    version = release.kubernetes(lab.version)
+    found = [
+        kubernetes.Server(store, one, own, clients, port=API, version=version, audit=audit) for one in lab.api_vips
+    ]
+    for api in found:
+        api.look = lambda: kubernetes.Switches(**scenario.read(lab.name).api)
+    return found
 
 
 def serve_media(address: str, own: pki.Pair | None) -> None:

@@ -57,6 +57,8 @@ class Cluster:
     clock: Callable[[], float] = time.time
     step: Callable[[], float] = lambda: 0.2
     """Seconds of the scenario's step; about a minute of a real cluster."""
+    poll: Callable[[], float] = lambda: 0
+    """Seconds between two looks at the power of a host that nobody has changed."""
 
     def find(self, kind: str, name: str, namespace: str = "") -> Object | None:
         with suppress(NotFound):

@@ -48,7 +48,8 @@ class HostController:
             return
         steps = self._advance(host, memory)
         memory.seen = self._seen(host)
-        memory.due = self._cluster.clock() + steps * self._cluster.step()
+        pause = steps * self._cluster.step()
+        memory.due = self._cluster.clock() + (max(pause, self._cluster.poll()) if steps == STEADY_STEPS else pause)
 
     def _seen(self, host: Metal3Host) -> str:
         return host.fingerprint(self._registration.secret(host), self._registration.authority())

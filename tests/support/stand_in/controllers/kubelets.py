@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from support.stand_in.controllers import certificates, objects
+from support.stand_in.controllers.approver import FIRST_SECONDS
 from support.stand_in.controllers.certificates import BOOTSTRAPPER, BOOTSTRAPPERS, CLIENT, KUBELETS, PREFIX, SERVING
 from support.stand_in.controllers.cluster import Cluster
 from support.stand_in.controllers.metal3_host import EXTERNALLY, PROVISIONED, Metal3Host
@@ -48,6 +49,12 @@ class KubeletController:
         self._on: dict[str, float] = {}
         """Since when it is on."""
         self._off: dict[str, float] = {}
+
+    def adopt(self, host: Metal3Host) -> None:
+        """One that has its certificates from the installation, and its Node."""
+        now = self._cluster.clock()
+        end = now + FIRST_SECONDS
+        self.files[host.uid] = Files(_written(host), client=end, client_since=now, serving=end, serving_since=now)
 
     def dump(self) -> dict[str, Any]:
         return {uid: asdict(files) for uid, files in self.files.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import syslog
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Protocol
 
@@ -17,7 +18,8 @@ from support.stand_in.controllers.machines import MachineController
 from support.stand_in.controllers.machinesets import MachineSetController
 from support.stand_in.controllers.workloads import WorkloadController
 
-LOOK_SECONDS = 0.2
+QUIET_SECONDS, LOOK_SECONDS, SHORTEST_SECONDS = 5.0, 0.5, 0.05
+"""How long nothing has changed where it is looked at less often, and how often then; and how often at most."""
 MOST_HOSTS = 32
 Report = Callable[[str], None]
 
@@ -48,13 +50,18 @@ class Manager:
 
     def run(self, stop: threading.Event) -> None:
         """Until it is told to stop, and what has begun with BMCs has ended."""
+        version, changed = -1, time.monotonic()
         try:
             while not stop.is_set():
                 since = self._cluster.store.version
                 for controller in self._controllers:
                     self._try(controller.reconcile)
-                self._cluster.store.wait(min(LOOK_SECONDS, self._cluster.step()), since)
-                stop.wait(0.01)  # in which what changes at once is taken together
+                if since != version:
+                    version, changed = since, time.monotonic()
+                quiet = time.monotonic() - changed > QUIET_SECONDS
+                step = max(SHORTEST_SECONDS, min(LOOK_SECONDS, self._cluster.step()))
+                self._cluster.store.wait(LOOK_SECONDS if quiet else step, since)
+                stop.wait(SHORTEST_SECONDS / 5)  # in which what changes at once is taken together
         finally:
             self._pool.shutdown()
 
