@@ -75,6 +75,12 @@ class Bench:
         command = [str(self.place / "bin/oc"), kubeconfig, "get", *arguments, "-o", "json", "--request-timeout=10s"]
         return json.loads(self.libvirtd.run(command).stdout)
 
+    def etcdctl(self, *words: str) -> str:
+        """In the pod of the first node."""
+        kubeconfig = f"--kubeconfig={self.assets}/auth/kubeconfig"
+        pod = ["rsh", "-n", "openshift-etcd", "etcd-control-plane-0", "etcdctl"]
+        return self.libvirtd.run([str(self.place / "bin/oc"), kubeconfig, *pod, *words]).stdout
+
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         with subprocess.Popen(self.command(*arguments), text=True, stderr=subprocess.DEVNULL) as running:

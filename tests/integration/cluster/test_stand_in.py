@@ -146,7 +146,15 @@ def test_the_installed_cluster_is_asked_and_changed_by_kubectl(bench: Bench, bmc
 def test_an_installed_cluster_sleeps_while_its_control_plane_is_off(bench: Bench, bmcs: BmcLab) -> None:
     bench.configure()
     assert bench.run("create", "cluster").returncode == 0
-    wait_until("the controllers have taken over", lambda: _spoken_of(bench) == 3, seen=lambda: bench.oc("machines"))
+    wait_until("the controllers have taken over", lambda: _has_etcd(bench), seen=lambda: bench.oc("machines"))
+    assert _spoken_of(bench) == 3
+    members = json.loads(bench.etcdctl("member", "list", "-w", "json"))["members"]
+    assert [member["name"] for member in members] == [f"control-plane-{number}" for number in range(3)]
+    assert bench.etcdctl("endpoint", "health", "--cluster").count("is healthy") == 3
+    removed = f"{members[2]['ID']:016x}"
+    assert f"Member {removed} removed" in bench.etcdctl("member", "remove", removed)
+    wait_until("it has joined again", lambda: bench.etcdctl("member", "list").count("started") == 3)
+
     for vm in bmcs.vms[:2]:
         vm.destroy()
     bench.until_the_cluster_is_gone()
@@ -173,6 +181,11 @@ def test_an_installed_cluster_sleeps_while_its_control_plane_is_off(bench: Bench
         disk = f"/var/lib/libvirt/images/{vm.name}.qcow2"
         bench.libvirtd.run(["qemu-io", "-c", "write -z 0 512", disk])
     wait_until("nothing of it is left", lambda: not bench.is_kept())
+
+
+def _has_etcd(bench: Bench) -> bool:
+    [operator] = bench.oc("etcds")["items"]
+    return "3 members are available" in str(operator.get("status"))
 
 
 def _spoken_of(bench: Bench) -> int:

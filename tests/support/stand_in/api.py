@@ -31,13 +31,17 @@ class Api:
         serving.load(self._tls, own)
 
     def get(self, path: str) -> tuple[int, Any]:
+        return self.send("GET", path)
+
+    def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         parts = urlsplit(self.server)
         host, port = parts.hostname or "", parts.port or 443
         connection = http.client.HTTPConnection(host, port)
         try:
             plain = socket.create_connection((self._find(host), port), self._seconds)
             connection.sock = self._tls.wrap_socket(plain, server_hostname=host)
-            connection.request("GET", path)
+            headers = {} if body is None else {"Content-Type": "application/json"}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read() or "null")
         except (OSError, http.client.HTTPException, ValueError) as error:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from support.stand_in import documents, package, release, scenario
+from support.stand_in import documents, etcdctl, package, release, scenario
 from support.stand_in.api import Api, Unreachable
+from support.stand_in.ending import Failed
 from support.stand_in.kubernetes import kinds
 from support.stand_in.kubernetes.kinds import Kind
 
@@ -29,6 +30,8 @@ class OcFailed(Exception):  # noqa: N818 - reads as a sentence
 
 def main(version: str) -> int:
     words = sys.argv[1:]
+    if etcdctl.is_asked(words):
+        return _etcdctl(words)
     kubectl = scenario.read("").kubectl
     if not _is_own(words) and os.access(kubectl, os.X_OK):
         os.execv(kubectl, [kubectl, *_for_kubectl(words), *_where(words)])  # noqa: S606 - it is to become it
@@ -41,6 +44,17 @@ def main(version: str) -> int:
         else:
             _get(options)
     except OcFailed as failed:
+        sys.stderr.write(f"{failed}\n")
+        return 1
+    return 0
+
+
+def _etcdctl(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(OPTION_OF_KUBECONFIG, type=Path, default=os.environ.get("KUBECONFIG", ""))
+    try:
+        sys.stdout.write(etcdctl.run(words, Api(Path(parser.parse_known_args(words)[0].kubeconfig))) + "\n")
+    except (Failed, Unreachable) as failed:
         sys.stderr.write(f"{failed}\n")
         return 1
     return 0
