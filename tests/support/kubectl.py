@@ -32,6 +32,7 @@ def program(suite: str = NEWEST) -> Path:
 def install(host: LabHost) -> None:
     """As /usr/bin/kubectl, where the package would put it."""
     with tempfile.TemporaryDirectory() as scratch:
+        Path(scratch).chmod(0o755)  # the host's directory gets the same mode
         shutil.copy(program(host.facts["suite"]), Path(scratch) / "kubectl")
         host.copy_tree(Path(scratch), "/usr/bin")
 

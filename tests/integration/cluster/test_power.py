@@ -153,6 +153,15 @@ def test_a_stop_that_was_killed_is_gone_on_with_although_the_api_is_gone(cluster
     assert (cluster.ready(), cluster.unschedulable()) == (ALL, set())
 
 
+def test_a_stop_that_was_killed_in_the_control_plane_is_gone_on_with(cluster: PowerCluster) -> None:
+    """One of three is off, so that the control plane is not ready, and the API answers still."""
+    cluster.stop()
+    for name in ("lab-control-plane-0", "lab-control-plane-1"):
+        cluster.bmcs.machines[name].on = True
+    wait_until("it is missed", lambda: cluster.ready() == {"control-plane-0", "control-plane-1"})
+    assert cluster.stop()["steps"] == ["shut down control-plane-0", "shut down control-plane-1"]
+
+
 def test_after_a_power_cut_the_nodes_of_the_cluster_are_switched_on(cluster: PowerCluster) -> None:
     cluster.switch(on=False)
     assert cluster.start(check_mode=True)["steps"] == [

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -21,6 +22,8 @@ ADMINISTRATION = ("cordon", "uncordon", "drain", "certificate", "taint", "top")
 """What `oc adm` has that is kubectl's."""
 COMMANDS = ("openshift-install", "openshift-baremetal-install", "openshift-install-fips", "oc")
 OK, UNAUTHORIZED, MISSING = 200, 401, 404
+BACKUP = "/usr/local/bin/cluster-backup.sh"
+PARTS_OF_BACKUP = ("snapshot_2026-01-01_000000.db", "static_kuberesources_2026-01-01_000000.tar.gz")
 OPTION_OF_KUBECONFIG = "--kubeconfig"
 
 
@@ -41,6 +44,8 @@ def main(version: str) -> int:
             _version(version, options.output)
         elif options.command == "extract":
             _extract(options)
+        elif options.command == "debug":
+            _debug(options)
         else:
             _get(options)
     except OcFailed as failed:
@@ -63,7 +68,7 @@ def _etcdctl(words: list[str]) -> int:
 def _is_own(words: list[str]) -> bool:
     """What kubectl does not have, or not as oc has it."""
     commands = [word for word in words if not word.startswith("-")]
-    return commands[:1] == ["version"] or commands[:2] == ["adm", "release"]
+    return commands[:1] in (["version"], ["debug"]) or commands[:2] == ["adm", "release"]
 
 
 def _for_kubectl(words: list[str]) -> list[str]:
@@ -120,6 +125,20 @@ def _may_pull(file: Path | None) -> bool:
         raise OcFailed(f"error: unable to load --registry-config: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise OcFailed("error: unable to load --registry-config: unexpected end of JSON input") from error
+
+
+def _debug(options: argparse.Namespace) -> None:
+    """On a node, whose file system is at /host. Of what is run there it knows the backup of etcd."""
+    name = options.node.partition("/")[2]
+    status, _body = Api(options.kubeconfig, 30).get(f"/api/v1/nodes/{name}")
+    if status != OK:
+        raise OcFailed(f'Error from server (NotFound): nodes "{name}" not found')
+    if options.words[:2] != ["chroot", "/host"] or BACKUP not in options.words[-1]:
+        raise OcFailed(f"error: {options.words}: command not found")
+    sys.stderr.write(f"Starting pod/{name}-debug ...\n")
+    with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
+        for part in PARTS_OF_BACKUP:
+            archive.addfile(tarfile.TarInfo(f"./{part}"))
 
 
 def _get(options: argparse.Namespace) -> None:
@@ -188,6 +207,12 @@ def _parser() -> argparse.ArgumentParser:
     get.add_argument("-l", "--selector", default="")
     get.add_argument("--ignore-not-found", action="store_true")
     get.set_defaults(command="get")
+    debug = commands.add_parser("debug", parents=[common])
+    debug.add_argument("--quiet", action="store_true")
+    debug.add_argument("--as-root", action="store_true")
+    debug.add_argument("node")
+    debug.add_argument("words", nargs="+")
+    debug.set_defaults(command="debug")
     extract = (
         commands.add_parser("adm").add_subparsers(required=True).add_parser("release").add_subparsers(required=True)
     )

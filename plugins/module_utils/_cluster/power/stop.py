@@ -85,7 +85,8 @@ class ClusterStop:
 
     def _check(self, members: Sequence[Member], result: Result) -> None:
         found = [str(finding) for finding in judgements.blockers(members, self.cluster.operators())]
-        if found and not self.options.force:
+        goes_on = any(member.marked for member in members) and bool(self.lab.record.names())
+        if found and not goes_on and not self.options.force:
             raise OperatorError("\n".join(["Nothing was stopped.", *found, FORCE]))
         late = judgements.warnings(members, self.cluster.expiries(), self.options.days, self.now())
         result.warnings += [*found, *map(str, late)]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import OFF
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
-from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +52,7 @@ class Step:
 
 
 DOCTOR, LAB, REHEARSE = Command("doctor", "doctor"), Command("lab", "site"), Command("rehearse", "rehearse")
-STATUS = Command("status", "status")
+STATUS, START = Command("status", "status"), Command("start", "start")
 RESTART = Command("lab", "site", "-e ipi_install_restart=true")
 TEARDOWN, REMOVE_CLUSTER = Command("teardown", "teardown"), Command("teardown", "teardown", "-e teardown_scope=cluster")
 
@@ -113,10 +112,7 @@ def _of_observation(state: State, seen: Observation) -> Iterator[Step]:
     """What takes names or paths of this lab."""
     if state in (State.MADE, State.REHEARSED):
         yield INSTALL if seen.installs else INSTALL_LATER
-    if state in (State.STOPPED, State.DEGRADED):
-        vms = [node.vm_name for node in seen.members if node.power == OFF]
-        if vms:
-            others = f", and so {counted(len(vms) - 1, 'other')}" if len(vms) > 1 else ""
-            yield Step(f"switch it on{others}", f"virsh start {vms[0]}")
+    if state in (State.STOPPED, State.DEGRADED) and any(node.power == OFF for node in seen.members):
+        yield Step("switch its nodes on, and see it through until it is ready", START)
     if state in (State.INSTALLED, State.STOPPED, State.DEGRADED) and seen.installation.kubeconfig:
         yield Step(f"reach the cluster; {WAY_IN}", f"export KUBECONFIG={seen.installation.kubeconfig}")
