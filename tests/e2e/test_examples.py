@@ -57,11 +57,19 @@ ORDER = (
         "rehearsal_page",
     ),
     *("installer_tools", "registry_logins", "install_config", "install_config_errors", "install_manifests"),
-    *("cluster_install", "cluster_watch", "cluster_info", "install_bundle", "cluster_removal", "follow"),
+    *(
+        "cluster_install",
+        "cluster_watch",
+        "cluster_info",
+        "cluster_nodes",
+        "install_bundle",
+        "cluster_removal",
+        "follow",
+    ),
 )
 ROLES = (
     *("host_prep", "lab_network", "node_vms", "bmc_emulation", "rehearsal", "ipi_install"),
-    *("cluster_stop", "cluster_start"),
+    *("cluster_stop", "cluster_start", "cluster_nodes"),
 )
 PAGES = ("docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES), "docs/bmc.md")
 REMOVES = {"absent", "restored", "released", "tidied"}

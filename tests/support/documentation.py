@@ -11,7 +11,9 @@ from support.checkout import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FENCED = re.compile(r"^(?:<!-- (?P<marker>.*) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(
+    r"^(?:<!-- (?P<marker>[^\n]*) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
+)
 INDENTED = re.compile(r"^ {4}(?P<text>\S.*)", re.MULTILINE)
 INLINE = re.compile(r"`(?P<text>[^`\n]+)`")
 COMMAND = re.compile(r"(?:make|ansible|ansible-playbook|-e|playbooks/\S+\.yml)(?: |$)")

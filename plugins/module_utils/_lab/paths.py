@@ -18,7 +18,7 @@ CACHE = Path("/var/cache/nometal/installer")
 KNOWN_OF_CLUSTER = (
     *(".openshift_install*", "install-config.yaml", "metadata.json", "*.ign", "rendezvousIP", ".*.new"),
     *("terraform*", ".terraform*", "cluster-api", ".clusterapi_output", "log-bundle-*", "serial-log-bundle-*"),
-    *("manifests", "openshift", "tls", "auth/kubeconfig", "auth/kubeadmin-password"),
+    *("manifests", "openshift", "tls", "auth/kubeconfig", "auth/kubeadmin-password", "auth/spares.yaml"),
 )
 """The installer's files in its directory. Other files belong to an administrator and are kept."""
 STAMP = "T".join("[0-9]" * digits for digits in (8, 6))
@@ -27,7 +27,7 @@ KNOWN_OF_INSTALL = (
     *(f"cluster/{name}" for name in KNOWN_OF_CLUSTER),
     *(f"bundles/{name}" for name in KNOWN_OF_BUNDLES),
     *(f"backups/{name}" for name in ("etcd-*.tar", ".*.new")),
-    *("install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log"),
+    *("install-config.yaml", "secrets.json", "runner.py", "lock", "plan.json", "run.json", "output.log", "nodes.json"),
     *("tmp", "draft", "gather", "power-cycled.json", "claimed.json", ".*.new"),
     *(".cache", ".config", ".kube", ".local"),  # the installer and oc use it as their home
 )
@@ -63,7 +63,7 @@ KNOWN_OF_LAB = (
     ".*.new",
 )
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
-KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "power.jsonl", "jobs")
+KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "power.jsonl", "nodes.jsonl", "jobs")
 """In the directory of its runs."""
 
 
@@ -124,6 +124,16 @@ class Paths:
         return self.assets / "auth/kubeadmin-password"
 
     @property
+    def spares(self) -> Path:
+        """Manifests of the spares, to be applied by hand."""
+        return self.kubeconfig.with_name("spares.yaml")
+
+    @property
+    def nodes(self) -> Path:
+        """Which hosts of the lab the cluster has."""
+        return self.directory / "nodes.json"
+
+    @property
     def runner(self) -> Path:
         """The program that runs the installer independently of Ansible."""
         return self.directory / "runner.py"
@@ -166,6 +176,11 @@ class Paths:
     def power_events(self) -> Path:
         """The event log of a stop or start."""
         return RUNS / self.lab / "power.jsonl"
+
+    @property
+    def node_events(self) -> Path:
+        """The event log of changes of the cluster's nodes."""
+        return self.events.with_name("nodes.jsonl")
 
 
 def lab_name(lab: str) -> str:

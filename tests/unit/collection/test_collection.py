@@ -51,7 +51,7 @@ def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_be
         assert play["ansible.builtin.import_playbook"] == name
         assert play["vars"] == {"lab_lock_stage": "site"}
     names = [play["ansible.builtin.import_playbook"] for play in stages]
-    assert names[:4] == ["doctor.yml", "preflight.yml", "host.yml", "preflight.yml"]
+    assert names[:5] == ["doctor.yml", "preflight.yml", "shrink.yml", "host.yml", "preflight.yml"]
     once = [name for name in names if name != "preflight.yml"]
     assert len(once) == len(set(once))
     alone = {"labs.yml", "site.yml", "spec.yml", "status.yml", "stop.yml", "start.yml", "teardown.yml", "release.yml"}
@@ -60,7 +60,21 @@ def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_be
 
 
 @pytest.mark.parametrize(
-    "stage", ["host", "network", "nodes", "bmc", "rehearse", "install", "stop", "start", "teardown", "checkpoint"]
+    "stage",
+    [
+        "host",
+        "network",
+        "nodes",
+        "bmc",
+        "rehearse",
+        "install",
+        "shrink",
+        "grow",
+        "stop",
+        "start",
+        "teardown",
+        "checkpoint",
+    ],
 )
 def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str) -> None:
     plays = load(ROOT / "playbooks" / f"{stage}.yml")

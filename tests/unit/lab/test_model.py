@@ -51,6 +51,17 @@ def test_growth_moves_nobody() -> None:
     assert large["vips"] == small["vips"]
 
 
+def test_a_number_that_is_left_out_moves_nobody() -> None:
+    spec = "nodes: {{workers: {{count: {}}}, spares: {{count: 1}}, overrides: {{worker-1: {{remove: {}}}}}}}"
+    whole, less = model_of(spec.format(4, "false")), model_of(spec.format(3, "true"))
+    assert less["control_plane"]["workers"] == 3
+    kept = addresses(less)
+    assert kept == {name: ips for name, ips in addresses(whole).items() if name != "worker-1"}
+    assert node(less, "worker-3") == node(whole, "worker-3")
+    by_ipmi = model_of(f"{PXE}\n{spec.format(3, 'true')}")
+    assert node(by_ipmi, "worker-3")["bmc"] == node(model_of(f"{PXE}\n{spec.format(4, 'false')}"), "worker-3")["bmc"]
+
+
 def test_small_network() -> None:
     lab = model_of("machine_network: {cidr: 10.0.0.0/28}\nnodes: {workers: {count: 4}}")
     network = lab["networks"][0]

@@ -605,6 +605,14 @@ BMCS = [
 
 NODES = [
     (
+        "a number left out of the control plane",
+        "nodes: {overrides: {control-plane-0: {remove: true}, worker-x: {remove: true}, worker-9: {remove: true}}}",
+        [
+            "nodes.overrides.control-plane-0.remove: nodes.remove",
+            "nodes.overrides.worker-x.remove: nodes.remove",
+        ],
+    ),
+    (
         "an override of an unknown node",
         "nodes: {overrides: {worker-0: {memory: 8GiB}}}",
         ["nodes.overrides.worker-0: nodes.unknown"],

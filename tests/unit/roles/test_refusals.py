@@ -24,7 +24,7 @@ STAGES = {
     "rehearse": "rehearsal",
     "install": "ipi_install",
 }
-BESIDE_STAGES = ("spec", "doctor", "preflight", "release")
+BESIDE_STAGES = ("spec", "doctor", "preflight", "shrink", "grow", "release")
 NOT_ASKED = {
     "brought_packages": "notes what is there",
     "bmc_info": "only looks",

@@ -82,7 +82,7 @@ def host(lab: Mapping[str, Any], node: Mapping[str, Any], trusted: str | None) -
     unverified = lab["bmc"]["tls"] and not trusted
     return {
         "name": node["name"],
-        "role": ROLES[node["role"]],
+        "role": ROLES.get(node["role"], ROLES[Role.WORKER]),  # which a spare may become
         "bmc": {
             "address": node["bmc"]["address"],
             **({"disableCertificateVerification": True} if unverified else {}),

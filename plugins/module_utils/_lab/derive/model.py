@@ -77,6 +77,7 @@ def _model(lab: Lab) -> dict[str, Any]:
         "provisioning_network": _provisioning_network(lab),
         "control_plane": _control_plane(lab),
         "nodes": made_nodes,
+        "registers_spares": spec.nodes.spares.register,
         "firmware": spec.firmware,
         "bmc": bmc(lab),
         "install": _install(lab),

@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcP
 
 FIRST_REDFISH_PORT = 8000
 FIRST_IPMI_PORT = 6230
+MAY_BE_LEFT_OUT = (Role.WORKER, Role.SPARE)
 NOTHING = Override()
 
 
@@ -77,14 +78,26 @@ def disk_serial(identity: Identity, node: Node, number: int) -> str:
 def _nodes(spec: LabSpec, identity: Identity) -> Iterator[Node]:
     number = 0
     for role, _key, group in groups(spec):
-        for index in range(group.count):
-            yield _node(spec, identity, (role, index, group), number)
+        left, index = group.count, 0
+        while left:
+            if not _is_left_out(spec, role, index):
+                yield _node(spec, identity, (role, index, group), number)
+                left -= 1
+            index += 1
             number += 1
+
+
+def name_of(role: Role, index: int) -> str:
+    return f"{role}-{index}"
+
+
+def _is_left_out(spec: LabSpec, role: Role, index: int) -> bool:
+    return role in MAY_BE_LEFT_OUT and spec.nodes.overrides.get(name_of(role, index), NOTHING).remove
 
 
 def _node(spec: LabSpec, identity: Identity, place: tuple[Role, int, Group], number: int) -> Node:
     role, index, group = place
-    name = f"{role}-{index}"
+    name = name_of(role, index)
     override = spec.nodes.overrides.get(name, NOTHING)
     one_port_each = spec.bmc.protocol == BmcProtocol.IPMI
     return Node(

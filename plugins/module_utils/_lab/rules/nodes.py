@@ -11,7 +11,11 @@ from dataclasses import asdict
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import abbreviated, got, must_be, nearest
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import inside
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import disk_serial, groups
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.node_list import (
+    MAY_BE_LEFT_OUT,
+    disk_serial,
+    groups,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ROTATING_BUSES, BmcProtocol
@@ -44,7 +48,11 @@ def overrides(lab: ParsedLab) -> Iterator[Finding]:
     names = [node.name for node in lab.nodes]
     for name, override in spec.nodes.overrides.items():
         path = f"nodes.overrides.{name}"
-        if name not in names:
+        if override.remove:
+            if name.rpartition("-")[0] not in MAY_BE_LEFT_OUT or not name.rpartition("-")[2].isdecimal():
+                text = "must be left out: only workers and spares can be, such as worker-1"
+                yield Finding("nodes.remove", f"{path}.remove", text)
+        elif name not in names:
             close = nearest(name, names)
             hint = f"did you mean {close}?" if close else f"its nodes are {abbreviated(names, LISTED)}"
             yield Finding("nodes.unknown", path, f"unknown node; {hint}")

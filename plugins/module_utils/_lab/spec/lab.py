@@ -99,6 +99,11 @@ class Override:
     network_config: dict[str, Any] | None = key(
         FreeMapping("nmstate mapping"), "Network configuration of the installed node."
     )
+    remove: bool = key(
+        YesNo(),
+        "Leave this number out, of a worker or spare: `count` is reached by higher numbers.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,16 @@ class Workers(Group):
     """Nodes that only carry workloads. With none, the control plane carries them."""
 
 
+@dataclass(frozen=True)
 class Spares(Group):
     """VMs with a BMC that the installer does not know, for scaling out or for failure tests."""
+
+    register: bool = key(
+        YesNo(),
+        "Whether an installed cluster gets them as available hosts, which no Machine takes. Otherwise their manifests "
+        "are in `spares.yaml`, beside the kubeconfig.",
+        default=False,
+    )
 
 
 @dataclass(frozen=True)

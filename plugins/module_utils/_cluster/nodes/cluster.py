@@ -1,0 +1,286 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes of an installed cluster and those of the lab: what differs, and bringing the cluster to what the lab is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import client_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests, plan, record, stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.following import Follower, StalledError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.port import ClusterPort
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.record import Record
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import (
+    spares_of,
+    wanted_of,
+    without_login,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import Wanted, WantedHost
+
+SHRINK, GROW = "shrink", "grow"
+PARTS = (SHRINK, GROW)
+REMOVE_NEVERTHELESS = (
+    "Nothing was changed. With the cluster up again (`make start`, or its nodes switched on), run this again; "
+    "-e cluster_nodes_force_removal=true removes them from the lab nevertheless, and leaves the cluster to you."
+)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one call of the module is asked for."""
+
+    part: str
+    model: Mapping[str, Any]
+    installation: Installation
+    version: str = ""
+    """Of the cluster."""
+    replaces: Sequence[str] = ()
+    forces: bool = False
+    """Removes nodes also from a lab whose cluster does not answer."""
+    drain_seconds: int = 600
+    patience: float = 1.0
+
+
+@dataclass(frozen=True)
+class Result:
+    steps: Sequence[str] = ()
+    waits: Sequence[str] = ()
+    gone: Sequence[str] = ()
+    """VMs that the cluster has no longer, or never had."""
+    warnings: Sequence[str] = ()
+    reachable: bool = True
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    failure: str = ""
+    findings: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "changed": bool(self.steps),
+            "steps": list(self.steps),
+            "waits": list(self.waits),
+            "gone": list(self.gone),
+            "reachable": self.reachable,
+            "findings": list(self.findings),
+            "diff": {"before": _lines(self.before), "after": _lines(self.after)} if self.steps else {},
+            "warnings": list(self.warnings),
+            **({"failed": True, "msg": self.failure} if self.failure else {}),
+        }
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return "".join(f"{text}\n" for text in texts)
+
+
+class Cluster:
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._paths = task.installation.paths
+        self._record = record.read(self._paths)
+
+    def look(self) -> Result:
+        """What would be done."""
+        return self._with_api(self._judged)
+
+    def follow(self) -> Result:
+        return self._with_api(self._followed)
+
+    def _with_api(self, act: Callable[[Client, Seen], Result]) -> Result:
+        refuse_unknown(self._task)
+        try:
+            client = self._client()
+            client.run("get", "--raw", "/version")  # without reading first what the API has
+            seen = self._port(client).read()
+        except ApiError as error:
+            return self._silent(error)
+        self._note_replaced(seen)
+        self._refuse(seen)
+        return act(client, seen)
+
+    def _client(self) -> Client:
+        client = client_of(self._paths, self._task.installation.tools)
+        if client is None:
+            missing = f"there is no oc and no kubectl on this host, or no {self._paths.kubeconfig}"
+            raise ApiError("other", f"The cluster's API cannot be asked: {missing}")
+        return client
+
+    def _port(self, client: Client) -> ClusterPort:
+        return ClusterPort(client, self.wanted, self._release, self._task.drain_seconds)
+
+    @cached_property
+    def _release(self) -> tuple[int, int]:
+        return release_of(self._task.version) or NEWEST
+
+    @cached_property
+    def _certificate(self) -> str:
+        file = credentials.file_of(self._task.installation.bmc_home, self._paths.lab).parent / "tls/ca.pem"
+        return files.text_of(file) or ""
+
+    @cached_property
+    def _logins(self) -> Mapping[str, Login]:
+        file = credentials.file_of(self._task.installation.bmc_home, self._paths.lab)
+        return job_secrets.logins_of(file, self._paths.lab)
+
+    @property
+    def wanted(self) -> Wanted:
+        return wanted_of(
+            self._task.model, self._release, self._certificate, self._logins, replaced=self._record.replacing
+        )
+
+    # Replacing
+
+    def _note_replaced(self, seen: Seen) -> None:
+        """By what is there now: what comes in its place is not replaced again when this goes on later."""
+        new = {name: _uid(seen, name) for name in self._task.replaces if name not in self._record.replacing}
+        if new and self._task.part == SHRINK:
+            self._record = replace(self._record, replacing={**self._record.replacing, **new})
+
+    def _refuse(self, seen: Seen) -> None:
+        lost = plan.not_in_lab(self.wanted, seen)
+        if lost:
+            raise OperatorError(
+                f"lab_spec no longer has {', '.join(lost)}, of the cluster's control plane. No count removes such a "
+                "node: raise lab_spec.nodes.control_plane.count (or arbiters) again. Nothing was changed."
+            )
+        nameless = without_login(list(self.wanted.hosts.values())) if self._task.part == GROW else []
+        if nameless:
+            raise OperatorError(
+                f"The BMCs of {', '.join(nameless)} have no login: playbooks/bmc.yml makes one for every node."
+            )
+
+    # Looking
+
+    def _judged(self, _client: Client, seen: Seen) -> Result:
+        wanted = self.wanted
+        shrinks, grows = plan.changes(wanted, seen)
+        is_shrink = self._task.part == SHRINK
+        steps = shrinks if is_shrink else [*grows, *self._spares_steps()]
+        made = plan.shrink(wanted, seen, self._release) if is_shrink else plan.grow(wanted, seen)
+        return Result(
+            steps=steps,
+            waits=[f"{waiting.who}: {waiting.state}" for waiting in made.waits],
+            gone=self._gone(seen) if is_shrink and not shrinks else [],
+            warnings=[] if is_shrink else plan.warnings(wanted, seen),
+            before=sorted(seen.hosts),
+            after=sorted({*seen.hosts} - {host.name for host in plan.leaving(wanted, seen)})
+            if is_shrink
+            else sorted({*seen.hosts, *wanted.hosts}),
+        )
+
+    def _gone(self, seen: Seen | None) -> list[str]:
+        """VMs of hosts that have left, or that are about to be made anew."""
+        wanted, there = self.wanted, {*(seen.hosts if seen else ())}
+        left = [name for name in self._record.hosts if name not in wanted.hosts and plan.BY_COUNT_NAME.fullmatch(name)]
+        names = [*left, *(self._record.replacing if seen else ())]
+        return [Identity(self._paths.lab).vm_name(name) for name in names if name not in there]
+
+    def _silent(self, error: ApiError) -> Result:
+        lost = [name for name in self._record.hosts if name not in self.wanted.hosts]
+        new = [name for name in self.wanted.hosts if name not in self._record.hosts]
+        if self._task.part == SHRINK and (lost or self._task.replaces) and not self._task.forces:
+            them = ", ".join([*lost, *self._task.replaces])
+            raise OperatorError(f"{error}. {them} cannot be taken out of it. {REMOVE_NEVERTHELESS}")
+        if self._task.part == GROW and new:
+            raise OperatorError(
+                f"{error}. {', '.join(new)} cannot be made known to it: run this again when it answers."
+            )
+        said = f"{error}. Whether its nodes are as in lab_spec is not known."
+        gone = self._gone(None) if self._task.part == SHRINK else []
+        return Result(reachable=False, gone=gone, warnings=[said] if self._task.part == GROW else [])
+
+    # Acting
+
+    def _followed(self, client: Client, seen: Seen) -> Result:
+        task, first = self._task, self._judged(client, seen)
+        record.write(self._paths, self._record)
+        teller = Teller(self._paths.node_events)
+        explain = partial(stalls.findings, task.installation, client)
+        follower = Follower(self._port(client), teller, explain, task.patience)
+        try:
+            last = follower.follow(self._plan)
+        except (OperatorError, OSError) as error:
+            found = error.findings if isinstance(error, StalledError) else []
+            teller.tell("cluster", str(error), trouble=True)
+            return replace(
+                first,
+                steps=follower.steps,
+                failure=str(error),
+                findings=[finding.to_dict() for finding in found],
+            )
+        return self._finished(first, follower.steps, last)
+
+    def _plan(self, seen: Seen) -> Plan:
+        if self._task.part == SHRINK:
+            return plan.shrink(self.wanted, seen, self._release)
+        return plan.grow(self.wanted, seen)
+
+    def _finished(self, first: Result, steps: Sequence[str], last: Seen) -> Result:
+        if self._task.part == SHRINK:
+            return replace(first, steps=steps, waits=[], gone=self._gone(last))
+        spares = self._spares_steps()
+        self._write_spares()
+        under_way = {name: uid for name, uid in self._record.replacing.items() if uid and uid == _uid(last, name)}
+        record.write(self._paths, Record(list(self.wanted.hosts), under_way))
+        return replace(first, steps=[*steps, *spares], waits=[], warnings=plan.warnings(self.wanted, last))
+
+    # Spares that the cluster is not to know
+
+    def _spares(self) -> list[WantedHost]:
+        return spares_of(self._task.model, self._release, self._certificate, self._logins)
+
+    def _spares_text(self) -> str | None:
+        hosts = [] if self._task.model["registers_spares"] else self._spares()
+        return manifests.yaml_of(hosts, self._paths.lab) if hosts else None
+
+    def _spares_steps(self) -> list[str]:
+        text, there = self._spares_text(), files.text_of(self._paths.spares)
+        if text == there:
+            return []
+        return [f"write {self._paths.spares}" if text else f"remove {self._paths.spares}"]
+
+    def _write_spares(self) -> None:
+        text = self._spares_text()
+        if text is None:
+            self._paths.spares.unlink(missing_ok=True)
+        elif self._spares_steps():
+            files.write_whole(self._paths.spares, text, files.OWNER_ALONE)
+
+
+def refuse_unknown(task: Task) -> None:
+    known = [node["name"] for node in task.model["nodes"]]
+    unknown = [name for name in task.replaces if name not in known]
+    if unknown:
+        raise OperatorError(
+            f"cluster_nodes_replace names {', '.join(unknown)}: must be nodes of the lab, {', '.join(known)}."
+        )
+    fixed = [name for name in task.replaces if not plan.BY_COUNT_NAME.fullmatch(name)]
+    if fixed:
+        raise OperatorError(
+            f"cluster_nodes_replace names {', '.join(fixed)}: only workers and spares are replaced this way. "
+            "docs/day2.md says how a node of the control plane is."
+        )
+
+
+def _uid(seen: Seen, name: str) -> str:
+    return seen.hosts[name].uid if name in seen.hosts else ""
