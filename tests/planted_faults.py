@@ -226,6 +226,20 @@ PLANS = (
 
 ON_THE_HOST = (
     Fault(
+        "any-snapshot-is-one-of-the-checkpoint",
+        f"{UTILS}/_resources/checkpoint/conflicts.py",
+        "if tag_of(checkpoint) not in now.snapshots:",
+        "if not now.snapshots:",
+        "tests/unit/resources/test_checkpoint.py",
+    ),
+    Fault(
+        "nodes-stay-paused-after-a-kill",
+        f"{UTILS}/_resources/checkpoint/state.py",
+        '*([Step("resume", paused)] if paused else []),',
+        "",
+        "tests/unit/resources/test_checkpoint.py",
+    ),
+    Fault(
         "a-lock-whose-file-is-gone",
         f"{UTILS}/_core/lock.py",
         "if has_lock and _is_still(path, descriptor):",

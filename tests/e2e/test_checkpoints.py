@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, guest, made_lab, snapshot
-from support.checkout import run_playbook
+from support import checkout, guest, interruption, made_lab, snapshot
+from support.checkout import ROOT, run_playbook
 from support.failures import ending
 from support.waiting import wait_until
 
@@ -24,6 +24,11 @@ SPEC: dict[str, Any] = {
     "firmware": "bios",
     "nodes": {"control_plane": {"count": 3, **SMALL}, "workers": {"count": 1, **SMALL}},
 }
+TIMES = (
+    "files /var/lib/nometal/labs/rehearsal/checkpoints/*",
+    "files /var/lib/libvirt/images/nometal-rehearsal/*.qcow2",
+)
+"""Files that say when a checkpoint was taken."""
 NAMED = ("-e", "checkpoint_name=x")
 
 
@@ -96,3 +101,19 @@ def test_four_nodes_are_kept_while_they_run_and_restored_twice(host: LabHost, tm
 
     play("teardown", inventory, changed=True)
     assert snapshot.take(host).diff(made_lab.before()) == ""
+
+
+@pytest.mark.parametrize("playbook", ["checkpoint", "restore"])
+def test_an_interrupted_playbook_is_completed_by_the_next_one(playbook: str, tmp_path: Path) -> None:
+    def make_host() -> LabHost:
+        host = made_lab.start(**SPEC)
+        if playbook == "restore":
+            play("checkpoint", checkout.inventory(host, tmp_path, **SPEC), *NAMED, changed=True)
+        return host
+
+    def command(host: LabHost) -> list[str]:
+        return checkout.command(playbook, checkout.inventory(host, tmp_path, **SPEC), *NAMED)
+
+    interrupted = interruption.Playbook(command, directory=ROOT)
+    points = interruption.changing_tasks
+    assert interruption.interrupt_everywhere(interrupted, make_host, points=points, during=True, without=TIMES) == ""

@@ -143,6 +143,7 @@ CASES: dict[str, Observation] = {
             Checkpoint("fresh", "2026-11-19T11:02:03Z"),
             Checkpoint("before-upgrade", "2026-11-20T11:30:00Z", while_running=True),
         ],
+        half_restored="fresh",
         unread=["default routes: not permitted"],
     ),
     "its services do not run": replace(

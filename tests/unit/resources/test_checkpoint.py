@@ -95,14 +95,14 @@ def test_a_restore_starts_what_was_on() -> None:
     on = replace(checkpoint, nodes=(replace(checkpoint.nodes[0], was_on=True), checkpoint.nodes[1]))
     found = lab(node("a"), node("b", is_on=True), checkpoints={"x": on})
     assert steps(found, replace(RESTORE, stop=True)) == [
-        "begin restore of x",
+        "begin restore x",
         "power off b",
         "revert disk /pool/a.qcow2",
         "revert disk /pool/b.qcow2",
         "restore state of a",
         "restore state of b",
         "start a",
-        "end restore of x",
+        "end restore x",
     ]
 
 
@@ -162,6 +162,7 @@ def test_a_checkpoint_that_is_whole_stays_when_its_run_was_killed_afterwards() -
         (lab(node("b", "nometal-x"), checkpoints={"x": kept("a")}), RESTORE, ["nodes.missing", "nodes.added"]),
         (lab(node("a", "nometal-x", uuid=UUIDS["b"]), checkpoints={"x": kept("a")}), RESTORE, ["vm.other"]),
         (lab(node("a"), checkpoints={"x": kept("a")}), RESTORE, ["disk.other"]),
+        (lab(node("a", "nometal-y"), checkpoints={"x": kept("a")}), RESTORE, ["disk.other"]),
     ],
 )
 def test_what_is_refused(found: Found, wanted: Wanted, expected: list[str]) -> None:

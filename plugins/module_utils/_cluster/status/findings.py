@@ -51,6 +51,10 @@ WORDS = {
     "node.missing": Explanation("There are no VMs of {nodes}."),
     "node.off": Explanation("Switched off: {nodes}.", "The cluster needs them."),
     "node.state": Explanation("The VMs of {nodes} are {state}."),
+    "restore.interrupted": Explanation(
+        "The restore of checkpoint {checkpoint} was interrupted, so a part of the nodes is as it was then.",
+        "`make restore NAME={checkpoint}` repeats it.",
+    ),
     "rehearsal.failed": Explanation(
         "{failures} checks of the last rehearsal have failed.", "The page says why: {page}"
     ),
@@ -64,6 +68,7 @@ def findings_of(state: State, seen: Observation) -> list[Finding]:
     found = [*_of_run(seen), *_of_installation(state, seen)]
     if state is not State.ABSENT:
         found += [*_of_host(seen), *_of_networks(seen), *_of_storage(seen), *_of_bmcs(seen), *_of_nodes(seen)]
+        found += [*_of_checkpoints(seen)]
     return found
 
 
@@ -86,6 +91,11 @@ def _of_installation(state: State, seen: Observation) -> Iterator[Finding]:
     elif state is State.REHEARSAL_FAILED or (state is State.PARTIAL and seen.rehearsal.outcome == FAILED):
         page = seen.rehearsal.page or "it is not there any more"
         yield _finding("rehearsal.failed", "rehearsal", failures=seen.rehearsal.failures, page=page)
+
+
+def _of_checkpoints(seen: Observation) -> Iterator[Finding]:
+    if seen.half_restored:
+        yield _finding("restore.interrupted", "checkpoints", checkpoint=seen.half_restored)
 
 
 def _of_host(seen: Observation) -> Iterator[Finding]:

@@ -150,6 +150,8 @@ class Observation:
     rehearsal: Rehearsal = field(default_factory=Rehearsal)
     installation: Installation = field(default_factory=Installation)
     checkpoints: Sequence[Checkpoint] = ()
+    half_restored: str = ""
+    """The checkpoint whose restore was interrupted."""
     unread: Sequence[str] = ()
     """What could not be read, and why."""
 

@@ -105,6 +105,7 @@ def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, A
         run=_run(question.lab),
         rehearsal=_rehearsal(Path(question.home) / LABS / question.lab),
         checkpoints=_checkpoints(question),
+        half_restored=_half_restored(question),
     )
 
 
@@ -196,6 +197,12 @@ def _checkpoints(question: Question) -> list[seen.Checkpoint]:
         found = Store(question.home, question.lab).in_order()
         return [seen.Checkpoint(each.name, each.taken, each.while_running) for each in found]
     return []
+
+
+def _half_restored(question: Question) -> str:
+    with suppress(OSError, ValueError, OperatorError):
+        return Store(question.home, question.lab).unfinished().restore
+    return ""
 
 
 def _installation(paths: Paths) -> seen.Installation:

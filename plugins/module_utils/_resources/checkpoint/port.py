@@ -21,7 +21,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.image_chain import Image, chain_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint import images, store
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.state import (
-    RESTORED,
     Checkpoint,
     Disk,
     Found,
@@ -92,6 +91,7 @@ class CheckpointPort:
     def apply(self, step: Step) -> None:
         actions: dict[str, Callable[[Any], None]] = {
             "begin": lambda _what: self._begin(),
+            "begin restore": lambda _name: self._store.begin(self._waiting()),
             "pause": self._each(lambda domain: domain.suspend()),
             "resume": self._each(_resume),
             "shut down": self._shut_down,
@@ -106,6 +106,7 @@ class CheckpointPort:
             "withdraw": lambda what: self._store.withdraw(_name_in(what)),
             "remove": lambda what: self._store.remove(_name_in(what)),
             "end": lambda _what: self._end(),
+            "end restore": self._end_restore,
         }
         actions[step.verb](step.target)
 
@@ -131,13 +132,14 @@ class CheckpointPort:
 
     def _begin(self) -> None:
         self._store.begin(self._waiting())
-        if self._wanted.state != RESTORED:
-            self._is_taking = True
-            self._store.make(self._wanted.name)
+        self._is_taking = True
+        self._store.make(self._wanted.name)
+
+    def _end_restore(self, name: str) -> None:
+        self._store.restore_stop(name)
+        self._store.end()
 
     def _end(self) -> None:
-        if self._wanted.state == RESTORED:
-            self._store.restore_stop(self._wanted.name)
         self._store.end()
         self._is_taking = False
 

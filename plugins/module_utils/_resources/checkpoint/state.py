@@ -198,16 +198,16 @@ def _taking(now: Found, wanted: Wanted) -> list[Step]:
 
 
 def _restoring(now: Found, wanted: Wanted) -> list[Step]:
-    checkpoint, what = now.checkpoints[wanted.name], f"restore of {wanted.name}"
+    checkpoint = now.checkpoints[wanted.name]
     on = tuple(name for name, node in now.nodes.items() if node.is_on)
     start = tuple(node.name for node in checkpoint.nodes if node.was_on)
     return [
-        Step("begin", what),
+        Step("begin restore", wanted.name),
         *([Step("power off", on)] if on else []),
         *(Step("revert disk", disk.path) for disk in _disks(now)),
         *(Step("restore state of", name) for name in now.nodes),
         *([Step("start", start)] if start else []),
-        Step("end", what),
+        Step("end restore", wanted.name),
     ]
 
 
