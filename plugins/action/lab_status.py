@@ -15,6 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.nometal.ipi.plugins.plugin_utils.live_display import QUIET_CALLBACKS
+from ansible_collections.nometal.ipi.plugins.plugin_utils.status_page import page as status_page
 
 
 class ActionModule(ActionBase):
@@ -25,6 +26,10 @@ class ActionModule(ActionBase):
         arguments = {**self._task.args, "_controller": controller(task_vars or {})}
         result = dict(self._execute_module("nometal.ipi.lab_status", arguments, task_vars=task_vars))
         callback = str(constants.DEFAULT_STDOUT_CALLBACK).rpartition(".")[2]
+        picture, page = result.pop("picture", {}), str(arguments.get("page") or "")
+        if not result.get("failed") and page:
+            text = status_page.page(result["status"], picture, result["lines"][0])
+            Path(page).expanduser().write_text(text, encoding="utf-8")
         if not result.get("failed") and callback not in QUIET_CALLBACKS:
             text = shown(result, str(arguments.get("output", "text")))
             if text:

@@ -35,6 +35,12 @@ options:
     type: str
     choices: [text, json, summary, nothing]
     default: text
+  page:
+    description:
+      - A file on the controller, to which the same is written as a page for browsers, with a picture of the lab. The
+        page executes and loads nothing. With O(lab) only.
+    type: str
+    default: ""
   home:
     description: Directory of all that labs keep on the host.
     type: path
@@ -77,14 +83,14 @@ state:
     - The state of the lab.
     - It is V(absent), V(unknown) if libvirt does not answer, V(partial), V(made), V(rehearsed) or V(rehearsal failed).
     - Of a lab that is being installed or was, V(installing), V(installation failed), V(installation interrupted),
-      V(stopped) if all nodes are off, V(degraded) or V(installed).
+      V(stopped) if all nodes are off, V(unreachable) if the API does not answer, V(degraded) or V(installed).
   returned: with O(lab)
   type: str
   sample: rehearsed
 status:
   description:
     - What was observed. docs/status.md describes all keys.
-    - Without O(lab), it is a list of such under the key C(labs), for which BMCs are not asked.
+    - Without O(lab), it is a list of such under the key C(labs), for which neither BMCs nor clusters are asked.
   returned: success
   type: dict
   sample: {lab: demo, state: rehearsed, nodes: [{name: worker-0, power: "off"}], findings: [], next: []}
@@ -121,6 +127,7 @@ ARGUMENTS = {
     "model": {"type": "dict", "default": {}},
     "host": {"type": "str", "default": ""},
     "output": {"type": "str", "choices": ["text", "json", "summary", "nothing"], "default": "text"},
+    "page": {"type": "str", "default": ""},
     "home": {"type": "path", "default": "/var/lib/nometal"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
     "_controller": {"type": "dict", "default": {}},
@@ -132,9 +139,10 @@ def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
         return all_labs(params)
     brief = params["output"] == "summary"
     given = {key: params[key] for key in ("lab", "model", "host", "home", "libvirt_uri")}
-    seen = observe(Question(**given, asks_bmcs=not brief))
+    seen, picture = observe(Question(**given, asks=not brief))
     # A summary is shown by the run that has the lab, when it ends.
-    return told(replace(seen, run=None) if brief else seen, params["_controller"], brief=brief)
+    result = told(replace(seen, run=None) if brief else seen, params["_controller"], brief=brief)
+    return {**result, "picture": picture} if params["page"] else result
 
 
 def all_labs(params: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +150,7 @@ def all_labs(params: dict[str, Any]) -> dict[str, Any]:
     with connect_if_there(uri) as connection:
         in_libvirt = things_of_labs(connection) if connection else labs.in_definitions()
     names = sorted(labs.merged(labs.in_files(Path(home)), in_libvirt))
-    observed = [observe(Question(name, home=home, libvirt_uri=uri, asks_bmcs=False)) for name in names]
+    observed = [observe(Question(name, home=home, libvirt_uri=uri, asks=False))[0] for name in names]
     lines = [screen.headline(state_of(seen), seen) for seen in observed] or ["No lab has anything on this host."]
     statuses = [told(seen, params["_controller"], brief=True)["status"] for seen in observed]
     return {"changed": False, "status": {"labs": statuses}, "lines": lines}

@@ -13,6 +13,7 @@ import pytest
 from support import checkout, install_lab, processes, snapshot
 from support.failures import ending
 from support.install_lab import InstallLab
+from support.modules import run_in
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -88,13 +89,17 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
     assert re.search(r"^\[.*\] installer +(\d+% +)?waits for the API", done.stdout, re.MULTILINE), done.stdout
     assert "runs OpenShift 4.20.3" in done.stdout
     assets = f"/var/lib/nometal/install/{lab.name}/cluster"
-    assert (
-        host.run(f"stat --format=%a {assets}/auth/kubeconfig {assets}/auth/kubeadmin-password").stdout.split()
-        == ["600"] * 2
-    )
+    assert host.run(f"stat --format=%a {assets}/auth/*").stdout.split() == ["600"] * 4
+    assert "proxy-url: socks5://127.0.0.1:1080" in host.read(f"{assets}/auth/kubeconfig-proxy")
     password = host.read(f"{assets}/auth/kubeadmin-password").strip()
     assert password not in done.stdout
     assert host.run("virsh list --all --name; virsh pool-list --all --name").stdout.count("bootstrap") == 0
+
+    told = run_in(host, "lab_status", {"lab": lab.name})["status"]
+    # The stand-in has no ingress.
+    assert (told["state"], [finding["code"] for finding in told["findings"]]) == ("installed", ["vip.silent"])
+    assert (told["cluster"]["state"], told["cluster"]["version"]) == ("answers", "4.20.3")
+    assert {node["member"]["ready"] for node in told["nodes"]} == {True}
 
     again = lab.install("-vvv")
     assert went_well(again, changed="0"), ending(again.stdout)

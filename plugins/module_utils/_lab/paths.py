@@ -19,8 +19,9 @@ KNOWN_OF_CLUSTER = (
     *(".openshift_install*", "install-config.yaml", "metadata.json", "*.ign", "rendezvousIP", ".*.new"),
     *("terraform*", ".terraform*", "cluster-api", ".clusterapi_output", "log-bundle-*", "serial-log-bundle-*"),
     *("manifests", "openshift", "tls", "auth/kubeconfig", "auth/kubeadmin-password", "auth/spares.yaml"),
+    *("auth/kubeconfig-proxy", "auth/proxy.pac", "auth/.*.new"),
 )
-"""The installer's files in its directory. Other files belong to an administrator and are kept."""
+"""The installer's files in its directory, and ours beside them. Other files belong to an administrator and are kept."""
 STAMP = "T".join("[0-9]" * digits for digits in (8, 6))
 KNOWN_OF_BUNDLES = (f"*-{STAMP}Z*.tar.gz", ".*.new")
 KNOWN_OF_INSTALL = (
@@ -118,6 +119,15 @@ class Paths:
     @property
     def kubeconfig(self) -> Path:
         return self.assets / "auth/kubeconfig"
+
+    @property
+    def proxy_kubeconfig(self) -> Path:
+        """For those who come through a proxy."""
+        return self.assets / "auth/kubeconfig-proxy"
+
+    @property
+    def pac(self) -> Path:
+        return self.assets / "auth/proxy.pac"
 
     @property
     def password(self) -> Path:

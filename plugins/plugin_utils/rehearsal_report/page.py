@@ -39,7 +39,7 @@ Check = Mapping[str, Any]
 
 def page(report: Mapping[str, Any]) -> str:
     known: dict[str, Any] = {"lab": "", "domain": "", "began": "", **EMPTY, **report}
-    shown = _cleaned({**known, "consoles": {}})
+    shown = cleaned({**known, "consoles": {}})
     checks = [_completed(check) for check in shown["checks"]]
     by_who = _grouped(checks, "who")
     nodes = sorted(nodes_of(checks), key=lambda who: _first_failure(by_who[who], len(checks)))
@@ -61,12 +61,12 @@ def svg(drawn: drawing.Drawing) -> str:
     return TEMPLATES.get_template("drawing.svg.j2").render(drawing=drawn)
 
 
-def _cleaned(value: Any) -> Any:
+def cleaned(value: Any) -> Any:
     """What hosts and guests have sent, as lines that are not endless and that steer nothing."""
     if isinstance(value, Mapping):
-        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+        return {cleaned(key): cleaned(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_cleaned(item) for item in value]
+        return [cleaned(item) for item in value]
     return cut(line_of(value), MOST_OF_A_VALUE) if isinstance(value, str) else value
 
 

@@ -6,15 +6,20 @@ from dataclasses import replace
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     Bmcs,
+    Certificate,
     Checkpoint,
+    Cluster,
     Host,
     Installation,
+    Member,
     Network,
     Node,
     Observation,
+    Operator,
     Rehearsal,
     Run,
     Storage,
+    Vip,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 
@@ -80,6 +85,25 @@ def on(at: Node, **differs: object) -> Node:
     return replace(at, power="on", leases=[at.address], disk_bytes=42 * GIB, **differs)  # type: ignore[arg-type]
 
 
+def joined(at: Node, **differs: object) -> Node:
+    """A node of the cluster that is well."""
+    known = Member("provisioned", "", f"ha-x7k2p-{at.name}", "Running", "", at.name, ready=True)
+    return on(at, member=replace(known, **differs))  # type: ignore[arg-type]
+
+
+CLUSTER_WELL = Cluster(
+    state="answers",
+    version="4.20.3",
+    operators=33,
+    vips=[
+        Vip("API", "192.168.126.5", "control-plane-1", answers=True),
+        Vip("ingress", "192.168.126.6", "", answers=True),
+    ],
+    certificates=[
+        Certificate("serving the API", "2026-12-28T10:00:00Z"),
+        Certificate("signer of the kubelets' clients", "2027-11-19T10:00:00Z"),
+    ],
+)
 MADE = Observation(
     lab="ha",
     domain="ha.lab.example.test",
@@ -99,7 +123,10 @@ ABSENT = replace(
     bmcs=Bmcs(url=BMCS.url, protocol=BMCS.protocol),
     nodes=nodes(power="missing", console=""),
 )
-RAN = replace(MADE, nodes=[on(each) for each in nodes()], installation=INSTALLED, rehearsal=REHEARSED, installs=True)
+WITHOUT_CLUSTER = replace(
+    MADE, nodes=[on(each) for each in nodes()], installation=INSTALLED, rehearsal=REHEARSED, installs=True
+)
+RAN = replace(WITHOUT_CLUSTER, nodes=[joined(each) for each in nodes()], cluster=CLUSTER_WELL)
 CASES: dict[str, Observation] = {
     "absent": ABSENT,
     "without libvirt": replace(
@@ -124,11 +151,40 @@ CASES: dict[str, Observation] = {
         run=Run(RUN, going=None),
         rehearsal=REHEARSED,
     ),
-    "installation failed": replace(RAN, installation=FAILED),
+    "installation failed": replace(WITHOUT_CLUSTER, installation=FAILED),
     "installed": RAN,
-    "installed, off after a reboot": replace(RAN, nodes=nodes()),
-    "installed, much is wrong": replace(
+    "installed, off after a reboot": replace(
+        RAN, nodes=nodes(), cluster=Cluster("silent", "api.ha.lab.example.test:6443: No route to host")
+    ),
+    "installed, stopped": replace(RAN, nodes=nodes(stopped=True), cluster=None),
+    "installed, its API is silent": replace(
+        WITHOUT_CLUSTER, cluster=Cluster("silent", "api.ha.lab.example.test:6443: Connection refused")
+    ),
+    "installed, the cluster is not well": replace(
         RAN,
+        nodes=[
+            joined(nodes()[0]),
+            joined(nodes()[1], ready=None),
+            joined(nodes()[2], ready=False, cordoned=True),
+            joined(nodes()[3], host_error="Timeout reached while waiting for callback", host_state="provisioning"),
+            joined(
+                nodes()[4], machine_phase="Failed", machine_error="can't find created instance", node="", ready=None
+            ),
+            on(node("worker-2", 32)),
+        ],
+        cluster=replace(
+            CLUSTER_WELL,
+            operators_failing=[Operator("console", "degraded", "RouteHealthDegraded: no answer")],
+            requests_pending=4,
+            vips=[Vip("API", "192.168.126.5", "control-plane-1", answers=True), Vip("ingress", "192.168.126.6")],
+            certificates=[
+                Certificate("serving the API", expired=True),
+                Certificate("signer of the kubelets' clients", "2026-11-30T10:00:00Z"),
+            ],
+        ),
+    ),
+    "installed, much is wrong": replace(
+        WITHOUT_CLUSTER,
         storage=replace(STORAGE, free_bytes=2 * GIB),
         networks=[replace(NETWORK, missing_addresses=["192.168.126.1/24"], dnsmasq=False)],
         bmcs=replace(BMCS, faults=["status 503 for 10% of requests"]),

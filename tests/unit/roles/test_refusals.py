@@ -28,6 +28,7 @@ BESIDE_STAGES = ("spec", "doctor", "preflight", "shrink", "grow", "release")
 NOT_ASKED = {
     "brought_packages": "notes what is there",
     "bmc_info": "only looks",
+    "cluster_access": "comes when the cluster is installed",
     "cluster_info": "only looks",
     "cluster_removal": "comes when the cluster is installed",
     "cluster_watch": "only looks; refusals.yml looks at its patience",

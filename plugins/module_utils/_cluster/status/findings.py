@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome
@@ -17,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     ON,
     SILENT,
     UNKNOWN,
+    is_on,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
 from ansible_collections.nometal.ipi.plugins.module_utils._core.explanations import Explanation
@@ -26,10 +28,16 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Observation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
+        Certificate,
+        Observation,
+    )
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 LEAST_FREE_BYTES = 10 * GIB
+SOON = timedelta(days=30)
+DATE = len("2026-11-20")
+RENEWED = "A cluster that runs renews it by itself."
 WORDS = {
     "run.going": Explanation("Another run has the lab: {by}."),
     "run.ended": Explanation("A run has ended before it was complete: {by}.", "The same command again completes it."),
@@ -59,9 +67,24 @@ WORDS = {
         "{failures} checks of the last rehearsal have failed.", "The page says why: {page}"
     ),
     "installation.failed": Explanation("The installation: {words}.", "What says more: {bundle}"),
+    "api.silent": Explanation("The API of the cluster does not answer: {trouble}"),
+    "host.error": Explanation("BareMetalHost {node}: {error}"),
+    "machine.error": Explanation("Machine {machine} of {node}: {error}"),
+    "node.not-ready": Explanation("Not ready in the cluster: {nodes}."),
+    "node.unknown": Explanation("The cluster does not know {nodes}."),
+    "operator.failing": Explanation("Operator {operator} is {state}: {message}"),
+    "vip.silent": Explanation("Nothing answers at {address}, the address of the {kind}.", "{held}"),
+    "certificate.expired": Explanation("The certificate {certificate} has expired.", "{advice}"),
+    "certificate.expires": Explanation("The certificate {certificate} expires on {expires}.", "{advice}"),
+    "requests.pending": Explanation(
+        "{number} requests for certificates are pending.", "Nodes that were off for long wait for their approval."
+    ),
     "unread": Explanation("Not read: {what}."),
 }
-WARNINGS = {"run.going", "run.unknown", "storage.full", "bmc.faults", "unread"}
+WARNINGS = {
+    *("run.going", "run.unknown", "storage.full", "bmc.faults", "unread"),
+    *("certificate.expires", "requests.pending", "node.unknown", "vip.silent"),
+}
 
 
 def findings_of(state: State, seen: Observation) -> list[Finding]:
@@ -69,6 +92,7 @@ def findings_of(state: State, seen: Observation) -> list[Finding]:
     if state is not State.ABSENT:
         found += [*_of_host(seen), *_of_networks(seen), *_of_storage(seen), *_of_bmcs(seen), *_of_nodes(seen)]
         found += [*_of_checkpoints(seen)]
+        found += [*_of_cluster(seen), *_of_members(seen)]
     return found
 
 
@@ -146,6 +170,50 @@ def _of_bmcs(seen: Observation) -> Iterator[Finding]:
                 yield _finding("bmc.trouble", "BMCs", nodes=names, trouble=trouble)
     if bmcs.faults:
         yield _finding("bmc.faults", "BMCs", faults=list(bmcs.faults))
+
+
+def _of_cluster(seen: Observation) -> Iterator[Finding]:
+    cluster = seen.cluster
+    if cluster is None or not any(map(is_on, seen.members)):
+        return
+    if cluster.state == SILENT:
+        yield _finding("api.silent", "cluster", trouble=cluster.trouble)
+    for operator in cluster.operators_failing:
+        facts = {"operator": operator.name, "state": operator.state, "message": operator.message}
+        yield _finding("operator.failing", "cluster", **facts)
+    for vip in cluster.vips:
+        if not vip.answers and cluster.state != SILENT:
+            held = f"{vip.holder} has it." if vip.holder else "No node of the lab has it."
+            yield _finding("vip.silent", "cluster", address=vip.address, kind=vip.kind, held=held)
+    for certificate in cluster.certificates:
+        yield from _of_certificate(certificate, seen.time)
+    if cluster.requests_pending:
+        yield _finding("requests.pending", "cluster", number=cluster.requests_pending)
+
+
+def _of_certificate(certificate: Certificate, now: str) -> Iterator[Finding]:
+    if certificate.expired or certificate.expires <= now:
+        yield _finding("certificate.expired", "cluster", certificate=certificate.name, advice=RENEWED)
+    elif datetime.fromisoformat(certificate.expires[:DATE]) - datetime.fromisoformat(now[:DATE]) < SOON:
+        facts = {"certificate": certificate.name, "expires": certificate.expires[:DATE]}
+        yield _finding("certificate.expires", "cluster", **facts, advice=RENEWED)
+
+
+def _of_members(seen: Observation) -> Iterator[Finding]:
+    said = [(node.name, node.member) for node in seen.nodes if node.member]
+    for name, member in said:
+        if member.host_error:
+            yield _finding("host.error", name, node=name, error=member.host_error)
+        if member.machine_error:
+            facts = {"machine": member.machine, "error": member.machine_error}
+            yield _finding("machine.error", name, node=name, **facts)
+    members = {node.name for node in seen.members}
+    unknown = [node.name for node in seen.members if said and not node.member]
+    if unknown:
+        yield _finding("node.unknown", "nodes", nodes=unknown)
+    waiting = [name for name, member in said if name in members and not member.ready]
+    if waiting:
+        yield _finding("node.not-ready", "nodes", nodes=waiting)
 
 
 def _of_nodes(seen: Observation) -> Iterator[Finding]:

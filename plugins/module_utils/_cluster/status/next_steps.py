@@ -67,6 +67,7 @@ HEADLINES = {
     State.INSTALL_FAILED: "the installation has failed",
     State.INTERRUPTED: "the installation was interrupted",
     State.STOPPED: "the cluster is installed, and all of its nodes are off",
+    State.UNREACHABLE: "the cluster is installed, and its API does not answer",
     State.DEGRADED: "the cluster is installed, and not all is well",
     State.INSTALLED: "the cluster is installed",
 }
@@ -95,11 +96,15 @@ STEPS = {
         TEARDOWN_OF_CLUSTER,
     ),
     State.INTERRUPTED: (Step("go on with it", LAB), Step("begin it anew", RESTART), TEARDOWN_OF_CLUSTER),
+    State.UNREACHABLE: (
+        Step("look again: nodes that were started need minutes until the API answers", STATUS),
+        Step("make what is missing of the lab", LAB),
+    ),
     State.DEGRADED: (Step("make what is missing of the lab", LAB), Step("look again", STATUS)),
-    State.STOPPED: (),
+    State.STOPPED: (Step("look again", STATUS),),
     State.INSTALLED: (TEARDOWN_OF_CLUSTER,),
 }
-WAY_IN = "from elsewhere, see docs/installation.md"
+WAY_IN = "from elsewhere, see docs/access.md"
 
 
 def next_steps(state: State, seen: Observation) -> list[Step]:
@@ -112,7 +117,7 @@ def _of_observation(state: State, seen: Observation) -> Iterator[Step]:
     """What takes names or paths of this lab."""
     if state in (State.MADE, State.REHEARSED):
         yield INSTALL if seen.installs else INSTALL_LATER
-    if state in (State.STOPPED, State.DEGRADED) and any(node.power == OFF for node in seen.members):
+    if state in (State.STOPPED, State.UNREACHABLE, State.DEGRADED) and any(node.power == OFF for node in seen.members):
         yield Step("switch its nodes on, and see it through until it is ready", START)
-    if state in (State.INSTALLED, State.STOPPED, State.DEGRADED) and seen.installation.kubeconfig:
+    if state in (State.INSTALLED, State.DEGRADED) and seen.installation.kubeconfig:
         yield Step(f"reach the cluster; {WAY_IN}", f"export KUBECONFIG={seen.installation.kubeconfig}")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,6 +58,22 @@ class Bmcs:
 
 
 @dataclass(frozen=True)
+class Member:
+    """What the cluster says of a node of the lab."""
+
+    host_state: str = ""
+    """Of its BareMetalHost."""
+    host_error: str = ""
+    machine: str = ""
+    machine_phase: str = ""
+    machine_error: str = ""
+    node: str = ""
+    ready: bool | None = None
+    """None: its kubelet says nothing, or there is no Node."""
+    cordoned: bool = False
+
+
+@dataclass(frozen=True)
 class Node:
     name: str
     role: str
@@ -72,6 +89,9 @@ class Node:
     leases: Sequence[str] = ()
     console: str = ""
     """The file that has what it says."""
+    stopped: bool = False
+    """Whether a stop has switched it off, so that the next start switches it on."""
+    member: Member | None = None
     disk_bytes: int = 0
     """That its disks occupy."""
     disk_size_bytes: int = 0
@@ -134,6 +154,46 @@ class Installation:
 
 
 @dataclass(frozen=True)
+class Operator:
+    name: str
+    state: str = ""
+    """Empty where it is well."""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Vip:
+    kind: str
+    address: str
+    holder: str = ""
+    """The node that has it."""
+    answers: bool = False
+
+
+@dataclass(frozen=True)
+class Certificate:
+    name: str
+    expires: str = ""
+    """Not known of one that has expired."""
+    expired: bool = False
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What its API says."""
+
+    state: str = SILENT
+    trouble: str = ""
+    version: str = ""
+    operators: int = 0
+    operators_failing: Sequence[Operator] = ()
+    requests_pending: int = 0
+    """Requests for certificates."""
+    vips: Sequence[Vip] = ()
+    certificates: Sequence[Certificate] = ()
+
+
+@dataclass(frozen=True)
 class Observation:
     lab: str
     domain: str = ""
@@ -152,6 +212,8 @@ class Observation:
     checkpoints: Sequence[Checkpoint] = ()
     half_restored: str = ""
     """The checkpoint whose restore was interrupted."""
+    cluster: Cluster | None = None
+    """None: there is none to be asked."""
     unread: Sequence[str] = ()
     """What could not be read, and why."""
 
@@ -167,6 +229,10 @@ def is_on(node: Node) -> bool:
 
 def power_of(libvirt_state: str) -> str:
     return ON if libvirt_state == "running" else libvirt_state
+
+
+def iso(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def as_json(value: Any) -> Any:

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials, info, layout
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import faults as bmc_faults
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import client_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation as Lookup
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Record as Stops
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run as installer_run
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import observation as seen
 from ansible_collections.nometal.ipi.plugins.module_utils._core import lab_lock, processes
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
@@ -42,6 +45,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.cluster import Said
     from ansible_collections.nometal.ipi.plugins.module_utils._lab.network import Lease
 
 SECONDS = 15.0
@@ -62,7 +66,8 @@ class Question:
     """What the inventory calls this host; without it, all nodes of the model are looked for."""
     home: str = "/var/lib/nometal"
     libvirt_uri: str = "qemu:///system"
-    asks_bmcs: bool = True
+    asks: bool = True
+    """Otherwise neither BMCs nor the cluster are, which takes less time."""
 
     @property
     def bmc_home(self) -> str:
@@ -78,7 +83,8 @@ class InLibvirt:
     """Why it could not be asked."""
 
 
-def observe(question: Question) -> seen.Observation:
+def observe(question: Question) -> tuple[seen.Observation, Mapping[str, Any]]:
+    """With the picture of what libvirt and the kernel have; empty without libvirt."""
     lab = lab_name(question.lab)
     record = record_of(Path(question.home), lab)
     question = replace(question, model=question.model or record.model)
@@ -86,9 +92,13 @@ def observe(question: Question) -> seen.Observation:
     with ThreadPoolExecutor() as pool:
         libvirt = pool.submit(_in_libvirt, question, nodes)
         bmcs = pool.submit(_bmcs, question)
+        said = pool.submit(_cluster, question, nodes)
         installation = pool.submit(_installation, Paths(lab))
         files = replace(_of_files(question, record, nodes), installation=installation.result())
-        return _joined(files, nodes, libvirt.result(), bmcs.result())
+        observed = _with_cluster(_joined(files, nodes, libvirt.result(), bmcs.result()), said.result())
+    stopped = Stops(question.home, lab).names()
+    nodes_seen = [replace(node, stopped=node.vm_name in stopped) for node in observed.nodes]
+    return replace(observed, nodes=nodes_seen), libvirt.result().picture
 
 
 def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, Any]]) -> seen.Observation:
@@ -97,7 +107,7 @@ def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, A
     return seen.Observation(
         lab=question.lab,
         domain=str(model.get("domain") or record.domain),
-        time=_iso(datetime.now(timezone.utc).timestamp()),
+        time=seen.iso(datetime.now(timezone.utc).timestamp()),
         registered=question.lab in registered_labs(Path(question.home)),
         installs=bool(model.get("install")),
         host=_host(),
@@ -127,8 +137,23 @@ def _joined(
     )
 
 
-def _iso(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+def _with_cluster(observed: seen.Observation, said: Said | None) -> seen.Observation:
+    if said is None:
+        return observed
+    nodes = [replace(node, member=said.members.get(node.name)) for node in observed.nodes]
+    return replace(observed, nodes=nodes, cluster=said.cluster)
+
+
+def _cluster(question: Question, nodes: Sequence[Mapping[str, Any]]) -> Said | None:
+    """As long as there is a kubeconfig."""
+    paths = Paths(question.lab)
+    if not question.asks or not paths.kubeconfig.exists():
+        return None
+    oc = _oc(installer_run.read(paths).version)
+    vips = question.model.get("vips") or {}
+    asked = {cluster.API: vips.get("api") or [], cluster.INGRESS: vips.get("ingress") or []}
+    macs = {nic["mac"]: node["name"] for node in nodes for nic in node.get("nics", ())}
+    return cluster.ask(client_of(paths, str(Path(oc).parent) if oc else None), asked, macs)
 
 
 def _host() -> seen.Host:
@@ -139,7 +164,7 @@ def _host() -> seen.Host:
     return seen.Host(
         name=os.uname().nodename,
         distribution=distribution().name,
-        booted=_iso(booted) if booted else "",
+        booted=seen.iso(booted) if booted else "",
         cores=os.cpu_count() or 1,
         load=round(os.getloadavg()[0], 2),
         memory_bytes=total,
@@ -222,12 +247,12 @@ def _installation(paths: Paths) -> seen.Installation:
         kubeconfig=_if_there(paths.kubeconfig),
         password_file=_if_there(paths.password),
         console_url=result["console_url"],
-        client=_client(version),
+        client=_oc(version),
         bundle=str(bundles[-1]) if bundles else "",
     )
 
 
-def _client(version: str) -> str:
+def _oc(version: str) -> str:
     """Of several distributions, those of one release are alike."""
     return next((str(file) for file in sorted(TOOLS.glob(f"*-{version}/bin/oc"))), "") if version else ""
 
@@ -280,7 +305,7 @@ def _bmcs(question: Question) -> tuple[seen.Bmcs, Mapping[str, Mapping[str, Any]
         return known, {}
     accounts = credentials.file_of(home, question.lab)
     known = replace(known, state=seen.ANSWERS, credentials=_if_there(accounts))
-    if not question.asks_bmcs:
+    if not question.asks:
         return known, {}
     try:
         known = replace(known, faults=[str(rule) for rule in bmc_faults.of_lab(directory).rules])

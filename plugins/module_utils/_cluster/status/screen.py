@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     ANSWERS,
     MISSING,
     NEVER,
+    Member,
     is_on,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
@@ -26,11 +27,15 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import c
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Node, Observation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
+        Cluster,
+        Node,
+        Observation,
+    )
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 WIDTH = 118
-LABEL = 12
+LABEL = 14
 GAP = "  "
 INDENT = "  "
 Written = tuple[str, str]
@@ -112,7 +117,10 @@ def _of_installation(state: State, seen: Observation) -> Iterator[tuple[str, str
     release = f"OpenShift {installation.version or 'of an unknown release'}"
     stage = f", stage {installation.stage}" if state is State.INSTALLING and installation.stage else ""
     is_installed = installation.state == outcome.INSTALLED
-    yield "cluster", f"runs {release}" if is_installed else f"{release}: {installation.state}{stage}"
+    runs = state in (State.INSTALLED, State.DEGRADED)
+    yield "cluster", f"runs {release}" if runs else f"{release}: {installation.state}{stage}"
+    if seen.cluster:
+        yield from _of_cluster(seen.cluster)
     if installation.kubeconfig:
         yield "kubeconfig", installation.kubeconfig
     if installation.client and is_installed:
@@ -121,13 +129,27 @@ def _of_installation(state: State, seen: Observation) -> Iterator[tuple[str, str
         yield "console", f"{installation.console_url}, user kubeadmin, password in {installation.password_file}"
 
 
+def _of_cluster(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    well = cluster.operators - len(cluster.operators_failing)
+    if cluster.operators:
+        yield "operators", f"{well} of {cluster.operators} are available and not degraded"
+    holders = [f"{vip.kind} {vip.address} on {vip.holder or 'an unknown machine'}" for vip in cluster.vips]
+    if holders:
+        yield "addresses", ", ".join(holders)
+    expiring = [f"{each.name} until {_time(each.expires)}" for each in cluster.certificates if not each.expired]
+    if expiring:
+        yield "certificates", ", ".join(expiring)
+
+
 HEAD = ("node", "role", "power", "address", "lease", "disk")
 
 
 def _table(seen: Observation) -> list[str]:
     if not seen.nodes:
         return []
-    rows = [HEAD, *(_cells(node) for node in seen.nodes)]
+    in_cluster = any(node.member for node in seen.nodes)
+    head, cells = ((*HEAD, *OF_CLUSTER), _all_cells) if in_cluster else (HEAD, _cells)
+    rows = [head, *(cells(node) for node in seen.nodes)]
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = [GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows]
     return ["", *(cut(f"{INDENT}{line}", WIDTH) for line in lines), *_labelled(_consoles(seen))]
@@ -136,6 +158,16 @@ def _table(seen: Observation) -> list[str]:
 def _cells(node: Node) -> tuple[str, ...]:
     leases = "same" if list(node.leases) == [node.address] else ", ".join(node.leases) or "none"
     return (node.name, node.role, node.power, node.address or "none", leases, gib(node.disk_bytes))
+
+
+OF_CLUSTER = ("host", "machine", "in the cluster")
+
+
+def _all_cells(node: Node) -> tuple[str, ...]:
+    member = node.member or Member()
+    ready = {True: "ready", False: "not ready", None: "unknown" if member.node else "none"}[member.ready]
+    cordoned = ", cordoned" if member.cordoned else ""
+    return (*_cells(node), member.host_state or "none", member.machine_phase or "none", f"{ready}{cordoned}")
 
 
 def _consoles(seen: Observation) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     FAILED,
     MISSING,
     OK,
+    SILENT,
     is_on,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Word
@@ -33,6 +34,7 @@ class State(Word):
     INSTALL_FAILED = "installation failed"
     INTERRUPTED = "installation interrupted"
     STOPPED = "stopped"
+    UNREACHABLE = "unreachable"
     DEGRADED = "degraded"
     INSTALLED = "installed"
 
@@ -62,7 +64,18 @@ def of_cluster(seen: Observation) -> State:
     on = [node for node in seen.members if is_on(node)]
     if seen.members and not on:
         return State.STOPPED
-    return State.INSTALLED if is_whole(seen) and len(on) == len(seen.members) else State.DEGRADED
+    if seen.cluster and seen.cluster.state == SILENT:
+        return State.UNREACHABLE
+    is_well = is_whole(seen) and len(on) == len(seen.members) and not has_problems(seen)
+    return State.INSTALLED if is_well else State.DEGRADED
+
+
+def has_problems(seen: Observation) -> bool:
+    """In the cluster itself."""
+    said = [node.member for node in seen.members if node.member]
+    return bool(seen.cluster and seen.cluster.operators_failing) or any(
+        member.host_error or member.machine_error or not member.ready for member in said
+    )
 
 
 def has_anything(seen: Observation) -> bool:

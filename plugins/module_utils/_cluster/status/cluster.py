@@ -1,0 +1,222 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the cluster says of itself. All at once and for a short time: an API that hangs must not hold status up."""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError, shown
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
+    ANSWERS,
+    SILENT,
+    Certificate,
+    Cluster,
+    Member,
+    Operator,
+    Vip,
+    iso,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError, within
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
+
+    Item = Mapping[str, Any]
+
+API, INGRESS = "API", "ingress"
+PORTS = {API: 6443, INGRESS: 443}
+CONNECT_SECONDS, NAME_SECONDS = 3.0, 6.0
+ANSWER_SECONDS = 30.0
+"""For a host that is overloaded; requests themselves have a limit of their own."""
+MACHINE_API = "openshift-machine-api"
+VERSIONS, OPERATORS = "clusterversions.config.openshift.io", "clusteroperators.config.openshift.io"
+KINDS = (objects.NODES, objects.HOSTS, objects.MACHINES, objects.REQUESTS, OPERATORS, VERSIONS)
+SIGNER, SIGNER_NAMESPACE = "kube-apiserver-to-kubelet-signer", "openshift-kube-apiserver-operator"
+NOT_AFTER = "auth.openshift.io/certificate-not-after"
+CA = re.compile(r"certificate-authority-data:\s*(\S+)")
+SERVER = re.compile(r"server:\s*[\"']?https://(?P<host>\[[^\]]+\]|[^:/\s\"']+)(?::(?P<port>\d+))?")
+EXPIRED = "certificate has expired"
+
+
+@dataclass(frozen=True)
+class Said:
+    cluster: Cluster
+    members: Mapping[str, Member] = field(default_factory=dict)
+    """By BareMetalHost. The installer calls each as the lab calls the node."""
+
+
+def ask(client: Client | None, vips: Mapping[str, Sequence[str]], macs: Mapping[str, str]) -> Said:
+    """Vips: by what they are for. Macs: of the nodes, with their names."""
+    if client is None:
+        return Said(Cluster(SILENT, "The host has neither oc nor kubectl to ask it with.", vips=_vips(vips, macs)))
+    silent = _connect(client)
+    if silent:
+        return Said(Cluster(SILENT, silent, vips=_vips(vips, macs)))
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(_vips, vips, macs)
+        certificates = pool.submit(_api_certificate, client), pool.submit(_signer, client)
+        said = _said(client)
+        known = [each for each in (certificate.result() for certificate in certificates) if each]
+        return replace(said, cluster=replace(said.cluster, vips=held.result(), certificates=known))
+
+
+def _said(client: Client) -> Said:
+    try:
+        return said_by(_objects(client))
+    except (ApiError, UnmeasurableError) as error:
+        return Said(Cluster(SILENT, str(error)))
+
+
+def _connect(client: Client) -> str:
+    """Why nothing answers where the kubeconfig says that the API is."""
+    server = SERVER.search(client.kubeconfig.read_text(encoding="utf-8", errors="replace"))
+    if not server:
+        return ""
+    host, port = server["host"].strip("[]"), int(server["port"] or PORTS[API])
+    error = _error_at(host, port)
+    return f"{host}:{port}: {error}" if error else ""
+
+
+def _objects(client: Client) -> dict[str, list[Item]]:
+    """By kind. One command for all is quickest; a cluster that lacks a kind refuses it whole."""
+    try:
+        items = within(ANSWER_SECONDS, lambda: client.get(",".join(KINDS), all_namespaces=True))
+    except ApiError as error:
+        if error.reason != "not found":
+            raise
+        with ThreadPoolExecutor() as pool:
+            items = [item for found in pool.map(lambda kind: _of_kind(client, kind), KINDS) for item in found]
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(str(item.get("kind")), []).append(item)
+    return found
+
+
+def _of_kind(client: Client, kind: str) -> list[Item]:
+    with suppress(ApiError, UnmeasurableError):
+        return within(ANSWER_SECONDS, lambda: client.get(kind, all_namespaces=True))
+    return []
+
+
+def said_by(found: Mapping[str, Sequence[Item]]) -> Said:
+    """Found: objects by kind."""
+    hosts = [objects.BareMetalHost.from_dict(item) for item in found.get("BareMetalHost", ())]
+    machines = [objects.Machine.from_dict(item) for item in found.get("Machine", ())]
+    nodes = {node.name: node for node in (objects.Node.from_dict(item) for item in found.get("Node", ()))}
+    requests = [objects.CertificateRequest.from_dict(item) for item in found.get("CertificateSigningRequest", ())]
+    operators = [_operator(item) for item in found.get("ClusterOperator", ())]
+    version = next(iter(found.get("ClusterVersion", ())), {})
+    cluster = Cluster(
+        state=ANSWERS,
+        version=_version(version),
+        operators=len(operators),
+        operators_failing=[operator for operator in operators if operator.state],
+        requests_pending=sum(request.pending for request in requests),
+    )
+    return Said(cluster, {host.name: _member(host, machines, nodes) for host in hosts})
+
+
+def _member(
+    host: objects.BareMetalHost, machines: Sequence[objects.Machine], nodes: Mapping[str, objects.Node]
+) -> Member:
+    machine = next((each for each in machines if each.host == host.name or each.name == host.consumer), None)
+    name = machine.node if machine and machine.node else host.name
+    node = nodes.get(name) or next((each for each in nodes.values() if each.name.partition(".")[0] == name), None)
+    return Member(
+        host_state=host.state,
+        host_error=host.error_message,
+        machine=machine.name if machine else "",
+        machine_phase=machine.phase if machine else "",
+        machine_error=machine.error if machine else "",
+        node=node.name if node else "",
+        ready={"True": True, "False": False}.get(node.ready) if node else None,
+        cordoned=bool(node and node.unschedulable),
+    )
+
+
+def _operator(item: Item) -> Operator:
+    """State: empty where it is well."""
+    conditions = {each.get("type"): each for each in (item.get("status") or {}).get("conditions") or []}
+    for name, bad, state in (("Available", "False", "not available"), ("Degraded", "True", "degraded")):
+        condition = conditions.get(name) or {}
+        if condition.get("status") == bad:
+            return Operator(_name(item), state, shown(str(condition.get("message") or "")))
+    return Operator(_name(item))
+
+
+def _version(item: Item) -> str:
+    status = item.get("status") or {}
+    completed = (each for each in status.get("history") or [] if each.get("state") == "Completed")
+    return str(next(completed, status.get("desired") or {}).get("version") or "")
+
+
+def _name(item: Item) -> str:
+    return str((item.get("metadata") or {}).get("name") or "")
+
+
+def _vips(vips: Mapping[str, Sequence[str]], macs: Mapping[str, str]) -> list[Vip]:
+    """A neighbour's MAC address is known once it was connected to, also if it refuses."""
+    wanted = [(kind, address) for kind, addresses in vips.items() for address in addresses]
+    with ThreadPoolExecutor() as pool:
+        answers = list(pool.map(lambda vip: _error_at(vip[1], PORTS[vip[0]]) == "", wanted))
+    neighbours = {neighbour.address: neighbour.mac for neighbour in read_neighbours()}
+    holders = [macs.get(neighbours.get(address, ""), "") for _kind, address in wanted]
+    return [
+        Vip(kind, address, holder, answers=answering)
+        for (kind, address), holder, answering in zip(wanted, holders, answers)
+    ]
+
+
+def _error_at(host: str, port: int) -> str:
+    """A resolver with a dead name server keeps whoever asks it for long."""
+    try:
+        within(NAME_SECONDS + CONNECT_SECONDS, lambda: socket.create_connection((host, port), CONNECT_SECONDS).close())
+    except (OSError, UnmeasurableError) as error:
+        return str(error)
+    return ""
+
+
+def _signer(client: Client) -> Certificate | None:
+    """Only its annotation is kept: the Secret holds a key."""
+    with suppress(ApiError, UnmeasurableError):
+        found = within(ANSWER_SECONDS, lambda: client.get("secrets", SIGNER, SIGNER_NAMESPACE))
+        for item in found:
+            expires = ((item.get("metadata") or {}).get("annotations") or {}).get(NOT_AFTER)
+            if expires:
+                return Certificate("signer of the kubelets' clients", str(expires))
+    return None
+
+
+def _api_certificate(client: Client) -> Certificate | None:
+    with suppress(OSError, ValueError, UnmeasurableError):
+        text = client.kubeconfig.read_text(encoding="utf-8")
+        server, ca = SERVER.search(text), CA.search(text)
+        if server and ca:
+            return within(NAME_SECONDS + CONNECT_SECONDS, lambda: _served(server, ca[1]))
+    return None
+
+
+def _served(server: re.Match[str], ca: str) -> Certificate | None:
+    """Python tells when a certificate expires only if it is valid."""
+    context = ssl.create_default_context(cadata=base64.b64decode(ca).decode())
+    host, port = server["host"].strip("[]"), int(server["port"] or PORTS[API])
+    try:
+        plain = socket.create_connection((host, port), CONNECT_SECONDS)
+        with context.wrap_socket(plain, server_hostname=host) as connection:
+            expires = str((connection.getpeercert() or {}).get("notAfter", ""))
+    except ssl.SSLCertVerificationError as error:
+        return Certificate("serving the API", expired=True) if EXPIRED in str(error) else None
+    return Certificate("serving the API", iso(ssl.cert_time_to_seconds(expires))) if expires else None
