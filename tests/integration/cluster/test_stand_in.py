@@ -183,6 +183,36 @@ def test_an_installed_cluster_sleeps_while_its_control_plane_is_off(bench: Bench
     wait_until("nothing of it is left", lambda: not bench.is_kept())
 
 
+def test_certificates_that_end_while_a_cluster_is_off_are_for_the_administrator(bench: Bench, bmcs: BmcLab) -> None:
+    bench.configure()
+    assert bench.run("create", "cluster").returncode == 0
+    wait_until("the controllers have taken over", lambda: _has_etcd(bench), seen=lambda: bench.oc("etcds"))
+    for vm in bmcs.vms:
+        vm.destroy()
+    bench.until_the_cluster_is_gone()
+    bench.play(later=4 * 24 * 3600, kubectl=str(kubectl.program()))
+    for vm in bmcs.vms:
+        vm.domain.create()
+    wait_until("it answers", bench.answers)
+    wait_until("its nodes are lost", lambda: _ready(bench) == 0, seen=lambda: bench.oc("nodes"))
+
+    approved: set[str] = set()
+
+    def approve() -> bool:
+        """For the clients alone: the machine-approver sees to what the nodes serve with."""
+        requests = [item for item in bench.oc("csr")["items"] if item["spec"]["signerName"].endswith("client-kubelet")]
+        pending = [item["metadata"]["name"] for item in requests if "conditions" not in item["status"]]
+        if pending:
+            kubeconfig = f"--kubeconfig={bench.assets}/auth/kubeconfig"
+            command = [str(bench.place / "bin/oc"), kubeconfig, "adm", "certificate", "approve", *pending]
+            bench.libvirtd.run(["env", f"HOME={bench.temporary}", *command])
+            approved.update(pending)
+        return _ready(bench) == 3
+
+    wait_until("its nodes are ready", approve, seen=lambda: bench.oc("nodes"))
+    assert len(approved) >= 3
+
+
 def _has_etcd(bench: Bench) -> bool:
     [operator] = bench.oc("etcds")["items"]
     return "3 members are available" in str(operator.get("status"))

@@ -7,6 +7,7 @@ import base64
 import pytest
 from support.stand_in.controllers import certificates, etcd, objects
 from support.stand_in.controllers.certificates import CLIENT, DAY, HOUR, SERVING
+from support.stand_in.controllers.kubelets import LEAST_PATIENCE_SECONDS
 from support.stand_in.controllers.objects import (
     CONFIG_MAPS,
     ETCDS,
@@ -92,7 +93,8 @@ def test_a_certificate_that_ended_while_it_was_off_is_for_somebody_to_approve(cl
     assert _ready(cluster) == "Unknown"
     [client] = cluster.pending()
     assert client["spec"]["username"] == certificates.BOOTSTRAPPER
-    cluster.run(20)
+    cluster.now += LEAST_PATIENCE_SECONDS
+    cluster.run(2)
     assert len(cluster.pending()) == 2  # it has lost its patience
     for request in cluster.pending():
         cluster.approve(request)

@@ -55,7 +55,7 @@ def object_of(pem: str, signer: str, user: str, groups: Sequence[str]) -> Object
     usages = CLIENT_USAGES if signer == CLIENT else SERVING_USAGES
     spec = {"request": base64.b64encode(pem.encode()).decode(), "signerName": signer, "usages": list(usages)}
     spec |= {"username": user, "groups": list(groups)}
-    return {"metadata": {"generateName": "csr-"}, "spec": spec}
+    return {"metadata": {"generateName": "csr-"}, "spec": spec, "status": {}}
 
 
 def asked(item: Object) -> Asked | None:

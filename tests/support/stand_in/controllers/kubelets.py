@@ -17,6 +17,8 @@ from support.stand_in.kubernetes.errors import Exists
 KUBELET, LIFECYCLE = "kubelet", "kube-controller-manager"
 LEASE_NAMESPACE = "kube-node-lease"
 BOOT_STEPS, READY_STEPS, GRACE_STEPS, PATIENCE_STEPS = 1, 1, 0.7, 15
+LEAST_PATIENCE_SECONDS = 60
+"""However fast the scenario is: whoever approves takes that long."""
 HEARTBEAT_STEPS = 0.5
 RENEWAL = 0.2
 """Of its time, before a certificate ends."""
@@ -137,7 +139,7 @@ class KubeletController:
         if not found or objects.condition(found, "Denied"):
             return False
         age = self._cluster.clock() - objects.seconds(found["metadata"]["creationTimestamp"])
-        return age <= max(PATIENCE_STEPS * self._cluster.step(), 1)
+        return age <= max(PATIENCE_STEPS * self._cluster.step(), LEAST_PATIENCE_SECONDS)
 
     def _create(self, request: Object) -> str:
         return objects.name(self._cluster.store.create(REQUESTS, request, manager=KUBELET))
