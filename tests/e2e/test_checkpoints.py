@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import pytest
 from support import checkout, guest, interruption, made_lab, snapshot
 from support.checkout import ROOT, run_playbook
 from support.failures import ending
+from support.modules import run_in
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -29,6 +31,20 @@ TIMES = (
     "files /var/lib/libvirt/images/nometal-rehearsal/*.qcow2",
 )
 """Files that say when a checkpoint was taken."""
+BMCS = "/var/lib/nometal/bmc/rehearsal"
+SPEAKS = f"""
+import base64, json, ssl, sys, urllib.request
+url, account = sys.argv[1:3]
+login = json.load(open("{BMCS}/credentials.json"))[account]
+secret = base64.b64encode(f"{{login['username']}}:{{login['password']}}".encode()).decode()
+context = ssl.create_default_context(cafile="{BMCS}/tls/ca.pem")
+def ask(body=None):
+    headers, method = {{"Authorization": f"Basic {{secret}}"}}, "PATCH" if body else "GET"
+    request = urllib.request.Request(url, body, headers, method=method)
+    return urllib.request.urlopen(request, context=context, timeout=60)
+"""
+SAYS = f"{SPEAKS}\nprint(ask(sys.argv[3].encode()).status)"
+ASKS = f"{SPEAKS}\ntold = json.load(ask())\nprint(json.dumps({{'led': told['IndicatorLED'], 'boot': told['Boot']}}))"
 NAMED = ("-e", "checkpoint_name=x")
 
 
@@ -101,6 +117,33 @@ def test_four_nodes_are_kept_while_they_run_and_restored_twice(host: LabHost, tm
 
     play("teardown", inventory, changed=True)
     assert snapshot.take(host).diff(made_lab.before()) == ""
+
+
+def say(host: LabHost, **wishes: Any) -> None:
+    """To the BMC of the first node."""
+    [bmc, *_others] = run_in(host, "bmc_info", {"lab": "rehearsal"})["nodes"]
+    assert host.run(["python3", "-c", SAYS, bmc["address"], bmc["name"], json.dumps(wishes)]).stdout in (
+        "200\n",
+        "204\n",
+    )
+
+
+def seen(host: LabHost) -> dict[str, Any]:
+    """What the BMC of the first node says."""
+    [bmc, *_others] = run_in(host, "bmc_info", {"lab": "rehearsal"})["nodes"]
+    return dict(json.loads(host.run(["python3", "-c", ASKS, bmc["address"], bmc["name"]]).stdout))
+
+
+def test_what_bmcs_keep_is_restored_while_they_run(host: LabHost, tmp_path: Path) -> None:
+    inventory = checkout.inventory(host, tmp_path, **SPEC)
+    say(host, IndicatorLED="Lit", Boot={"BootSourceOverrideTarget": "Hdd", "BootSourceOverrideEnabled": "Continuous"})
+    then = seen(host)
+    play("checkpoint", inventory, *NAMED, changed=True)
+    say(host, IndicatorLED="Off", Boot={"BootSourceOverrideTarget": "Cd", "BootSourceOverrideEnabled": "Once"})
+    assert seen(host) != then
+    play("restore", inventory, *NAMED, changed=True)
+    assert seen(host) == then
+    play("nodes bmc", inventory, changed=False)
 
 
 @pytest.mark.parametrize("playbook", ["checkpoint", "restore"])
