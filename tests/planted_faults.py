@@ -528,6 +528,41 @@ INSTALLATION = (
         "return Decision(RESUME, why, (WAIT_FOR_INSTALL,))  # it is off",
         "tests/unit/cluster/test_decision.py",
     ),
+    Fault(
+        "a-bootstrapper-of-more-groups-is-approved",
+        f"{UTILS}/_cluster/power/requests.py",
+        "{*asked.request.groups} == GROUPS_OF_BOOTSTRAPPER",
+        "{*asked.request.groups} >= GROUPS_OF_BOOTSTRAPPER",
+        "tests/unit/cluster/power/test_requests.py",
+    ),
+    Fault(
+        "a-kubelet-serves-addresses-of-others",
+        f"{UTILS}/_cluster/power/requests.py",
+        "asked.content.ips <= {*asked.ips}",
+        "bool(asked.content.ips) or True",
+        "tests/unit/cluster/power/test_requests.py",
+    ),
+    Fault(
+        "the-holder-of-the-api-is-not-the-last",
+        f"{UTILS}/_cluster/power/nodes.py",
+        "if node.is_control_plane and {*node.macs} & {*holders})",
+        "if node.is_control_plane and not {*node.macs})",
+        "tests/unit/cluster/power/test_switching.py",
+    ),
+    Fault(
+        "a-stop-that-goes-on-forgets-who-was-on",
+        f"{UTILS}/_cluster/power/nodes.py",
+        "dict.fromkeys([*self.names(), *names])",
+        "dict.fromkeys(names)",
+        "tests/unit/cluster/power/test_switching.py",
+    ),
+    Fault(
+        "a-stop-backs-etcd-up-again",
+        f"{UTILS}/_cluster/power/stop.py",
+        "if backs_up and not has_begun",
+        "if backs_up",
+        "tests/unit/cluster/power/test_judgements.py",
+    ),
 )
 
 BESIDE_LIBVIRT = (

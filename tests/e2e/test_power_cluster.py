@@ -95,8 +95,8 @@ def test_a_cluster_is_stopped(lab: InstallLab, tmp_path: Path) -> None:
 
 
 def test_a_start_that_stalls_says_why_and_a_stop_goes_on_after_it(lab: InstallLab) -> None:
-    """The stand-in's cluster does not come back by itself."""
     play(lab, "stop", *QUICK)
+    lab.scenario(audit=AUDIT, api={"refuse": True})
     code, shown = play(lab, "start", "-e", "cluster_start_api_seconds=2")
     assert code != 0
     assert "The API does not answer 0 min after the control plane was switched on" in shown

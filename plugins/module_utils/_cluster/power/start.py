@@ -123,21 +123,16 @@ class ClusterStart:
     def _await_ready(self, nodes: Sequence[Node], switched: Collection[Node]) -> None:
         """Of nodes that were just switched on, the API says what it last knew until it has heard of them."""
         waiting: list[Member] = []
-        for _look in wait.looks(self.limits.nodes, PAUSE, self.clock):
-            try:
-                self._approve()
-                heard = self.cluster.heartbeats()
-                waiting = [
-                    member
-                    for member in self.cluster.members()
-                    if member.node in nodes and not self._is_up(member, heard, switched)
-                ]
-            except ApiError as error:
-                self._tell(API, str(error), trouble=True)
-                continue
-            self._tell(API, "answers")
-            if not waiting:
-                return
+
+        def are_up() -> bool:
+            self._approve()
+            heard = self.cluster.heartbeats()
+            members = [member for member in self.cluster.members() if member.node in nodes]
+            waiting[:] = [member for member in members if not self._is_up(member, heard, switched)]
+            return not waiting
+
+        if self._comes_true(are_up, self.limits.nodes):
+            return
         late = [member.node for member in waiting] or list(nodes)
         names = ", ".join(names_of(late))
         raise self._stalled(f"Nodes are not ready after {self.limits.nodes / MINUTE:.0f} min: {names}", late)
@@ -165,31 +160,47 @@ class ClusterStart:
 
     def _release(self) -> None:
         """What a stop has cordoned and paused, and nothing that others have."""
-        members = {str(member): member for member in self.cluster.members()}
-        for step in steps_of_release(members.values(), self.cluster.hosts()):
-            self._result.steps.append(step)
-            for name in step.target:
-                if step.verb == UNCORDON:
-                    self.cluster.uncordon(members[name])
-                else:
-                    self.cluster.unpause(name)
+
+        def is_released() -> bool:
+            members = {str(member): member for member in self.cluster.members()}
+            for step in steps_of_release(members.values(), self.cluster.hosts()):
+                self._result.steps.append(step)
+                for name in step.target:
+                    if step.verb == UNCORDON:
+                        self.cluster.uncordon(members[name])
+                    else:
+                        self.cluster.unpause(name)
+            return True
+
+        if not self._comes_true(is_released, self.limits.api):
+            raise self._stalled("The API does not take changes, so nodes stay cordoned", self.lab.nodes)
 
     def _settle(self) -> None:
         quiet, unsettled = 0, ""
-        for _look in wait.looks(self.limits.operators, PAUSE, self.clock):
-            try:
-                quiet = 0 if self._approve() else quiet + 1
-                operators = [operator for operator in self.cluster.operators() if operator.wrong]
-            except ApiError as error:
-                self._tell(API, str(error), trouble=True)
-                continue
-            unsettled = shortened([str(operator) for operator in operators])
+
+        def are_settled() -> bool:
+            nonlocal quiet, unsettled
+            quiet = 0 if self._approve() else quiet + 1
+            unsettled = shortened([str(operator) for operator in self.cluster.operators() if operator.wrong])
             self._tell(OPERATORS, f"wait for {unsettled}" if unsettled else "have settled")
-            if not unsettled and quiet >= QUIET_LOOKS:
-                return
-        if unsettled:
+            return not unsettled and quiet >= QUIET_LOOKS
+
+        if not self._comes_true(are_settled, self.limits.operators) and unsettled:
             said = f"Operators have not settled in {self.limits.operators / MINUTE:.0f} min: {unsettled}."
             self._result.warnings.append(f"{said} `oc get co` shows how far they are.")
+
+    def _comes_true(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """An API that has only just come up may be away again for a while."""
+        return any(self._asked(condition) for _look in wait.looks(seconds, PAUSE, self.clock))
+
+    def _asked(self, condition: Callable[[], bool]) -> bool:
+        try:
+            is_true = condition()
+        except ApiError as error:
+            self._tell(API, str(error), trouble=True)
+            return False
+        self._tell(API, "answers")
+        return is_true
 
     def _stalled(self, what: str, nodes: Sequence[Node]) -> OperatorError:
         found = [str(finding) for finding in self.diagnose(names_of(nodes))]
