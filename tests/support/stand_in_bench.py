@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from support import bmc_lab, processes, stand_in_mirror
+from support import bmc_lab, private_libvirtd, processes, stand_in_mirror
 from support.stand_in.state import STATES
 from support.waiting import wait_until
 
@@ -137,6 +137,19 @@ class Bench:
         show = ["ip", "-br", "address", "show", "lo"]
         own = ["127.0.0.1/8", "::1/128"]
         wait_until("the cluster is gone", lambda: self.libvirtd.run(show).stdout.split()[2:] == own)
+
+
+@contextmanager
+def libvirtd_with_bridge() -> Iterator[PrivateLibvirtd]:
+    """The bridge that the configuration names, with carrier."""
+    with private_libvirtd.start() as started:
+        started.run(["ip", "link", "add", "baremetal", "up", "type", "bridge"])
+        started.run(["ip", "link", "add", "one", "up", "master", "baremetal", "type", "veth", "peer", "name", "other"])
+        started.run(["ip", "link", "set", "other", "up"])
+        # Before the kernel has seen the carrier, libvirt does not hold the bridge to be active.
+        shown = ["ip", "-br", "link", "show", "baremetal"]
+        wait_until("the bridge is up", lambda: started.run(shown).stdout.split()[1] == "UP")
+        yield started
 
 
 def send(running: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from support import bmc_lab, kubectl, private_libvirtd, stand_in_mirror
+from support import bmc_lab, kubectl, stand_in_mirror
 from support.stand_in.kubernetes import audit
-from support.stand_in_bench import AUTH, POOLS, Bench, send
+from support.stand_in_bench import AUTH, POOLS, Bench, libvirtd_with_bridge, send
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -45,13 +45,7 @@ OLD_STAGES = [stage for stage in STAGES if "aremetal" not in stage and "etcd" no
 
 @pytest.fixture(scope="module")
 def libvirtd() -> Iterator[PrivateLibvirtd]:
-    with private_libvirtd.start() as started:
-        started.run(["ip", "link", "add", "baremetal", "up", "type", "bridge"])
-        started.run(["ip", "link", "add", "one", "up", "master", "baremetal", "type", "veth", "peer", "name", "other"])
-        started.run(["ip", "link", "set", "other", "up"])
-        # Before the kernel has seen the carrier, libvirt does not hold the bridge to be active.
-        shown = ["ip", "-br", "link", "show", "baremetal"]
-        wait_until("the bridge is up", lambda: started.run(shown).stdout.split()[1] == "UP")
+    with libvirtd_with_bridge() as started:
         yield started
 
 
