@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +66,7 @@ class Controllers:
             raise self.failure
         if self._settled == self.store.version:
             self._seconds += IDLE_SECONDS
-        time.sleep(seconds)
+        self.store.wait(seconds)
 
     def now(self) -> float:
         """Time passes only while they have nothing to do: a busy machine makes nobody late."""
