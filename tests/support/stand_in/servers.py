@@ -28,6 +28,7 @@ def api_servers(lab: Lab, store: Store, own: pki.Pair, clients: str) -> list[kub
     """For each of the addresses, with one audit log; they are to be started."""
     play = scenario.read(lab.name)
     audit = Audit(Path(play.audit) if play.audit else None)
+    store.removed = audit.note_removal
     version = release.kubernetes(lab.version)
     found = [
         kubernetes.Server(store, one, own, clients, port=API, version=version, audit=audit) for one in lab.api_vips

@@ -140,6 +140,16 @@ def test_change_reads_again_when_others_were_faster(store: Store) -> None:
     assert store.get(NODES, "one")["metadata"]["labels"] == {"count": "2"}
 
 
+def test_whatever_goes_is_told_of(store: Store) -> None:
+    seen = []
+    store.removed = lambda *object_: seen.append(object_)
+    owner = store.create(HOSTS, host())["metadata"]
+    owned = {"ownerReferences": [{"kind": "BareMetalHost", "name": "one", "uid": owner["uid"]}]}
+    store.create(SECRETS, {"metadata": {"name": "of-one", "namespace": NAMESPACE, **owned}})
+    store.delete(HOSTS, "one", NAMESPACE)
+    assert seen == [(HOSTS, NAMESPACE, "one"), (SECRETS, NAMESPACE, "of-one")]
+
+
 def test_deletion_waits_for_finalizers(store: Store) -> None:
     made = store.create(HOSTS, {**host(), "metadata": {**host()["metadata"], "finalizers": ["a", "b"]}})
     marked = store.delete(HOSTS, "one", NAMESPACE)

@@ -1,22 +1,25 @@
-"""What the API server was asked, in the order in which it answered."""
+"""What the API server was asked, in the order in which it answered, and which objects went."""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 REMEMBERED = 100_000
+GONE = "gone"
+"""The verb of what is no request: an object is no longer there, whoever has removed it."""
 
 
 @dataclass(frozen=True)
 class Entry:
     time: float
     verb: str
-    """As of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection."""
+    """As of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection; and GONE."""
     path: str
     kind: str
     """The full plural name, with a subresource behind a slash; empty where it is about no object."""
@@ -43,6 +46,9 @@ class Audit:
             if self._file:
                 with self._file.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(asdict(entry)) + "\n")
+
+    def note_removal(self, kind: str, namespace: str, name: str) -> None:
+        self.note(Entry(time.time(), GONE, "", kind, namespace, name, "", "", 0))
 
     def entries(self) -> list[Entry]:
         with self._lock:

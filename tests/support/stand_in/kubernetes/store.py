@@ -53,6 +53,8 @@ class Store:
 
     def __init__(self, clock: Callable[[], float] = time.time, remembered: int = REMEMBERED) -> None:
         self.clock = clock
+        self.removed: Callable[[str, str, str], None] = lambda _kind, _namespace, _name: None
+        """Is told of each object that goes, whoever has removed it, before anybody can see that it has."""
         self._changed = threading.Condition(threading.RLock())
         self._objects: dict[str, dict[tuple[str, str], Object]] = {name: {} for name in kinds.BY_NAME}
         self._events: deque[Event] = deque(maxlen=remembered)
@@ -299,7 +301,9 @@ class Store:
         self._version += 1
         gone = copy.deepcopy(old)
         gone["metadata"]["resourceVersion"] = str(self._version)
-        before = self._objects[kind.name].pop(_place(kind, old["metadata"]))
+        place = _place(kind, old["metadata"])
+        self.removed(kind.name, *place)
+        before = self._objects[kind.name].pop(place)
         self._note(DELETED, kind, gone, before)
         self._collect(old["metadata"]["uid"])
         return copy.deepcopy(gone)
