@@ -141,12 +141,12 @@ def test_nothing_to_approve(oc: Recorder) -> None:
     assert not (oc.directory / "calls").exists()
 
 
-REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+REFUSED = "Cannot evict pod as it would violate the pod's disruption budget"
 DRAINS = f"""node/worker-1 cordoned
 evicting pod shop/db-0
-error when evicting pods/"db-0" -n "shop" (will retry after 5s): {REFUSED}
+error when evicting pods/"db-0" -n "shop" (will retry after 5s): {REFUSED}.
 evicting pod shop/db-0
-error when evicting pods/"db-0" -n "shop" (will retry after 5s): {REFUSED}
+error when evicting pods/"db-0" -n "shop" (will retry after 5s): {REFUSED}.
 There are pending nodes to be drained:
  worker-1
 error when evicting pods/"db-0" -n "shop": global timeout reached: 30s

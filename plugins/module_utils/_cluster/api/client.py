@@ -99,7 +99,7 @@ class Client:
             raise error_of(done.stderr)
         pods: dict[str, str] = {}
         for found in blocked:  # each pod several times: the last reason is that the time is over
-            pods.setdefault(f"{found['namespace'] or 'default'}/{found['pod']}", shown(found["why"]))
+            pods.setdefault(f"{found['namespace'] or 'default'}/{found['pod']}", shown(found["why"]).rstrip("."))
         return [f"{pod}: {why}" for pod, why in pods.items()] or [str(error_of(done.stderr))]
 
     def approve(self, requests: Sequence[str]) -> None:
