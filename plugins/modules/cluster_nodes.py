@@ -117,6 +117,11 @@ reachable:
   returned: always
   type: bool
   sample: true
+noted:
+  description: Whether the host has noted which nodes the cluster has, for when it does not answer.
+  returned: always
+  type: bool
+  sample: true
 findings:
   description: Why hosts do not go on, where the module has failed for that.
   returned: always

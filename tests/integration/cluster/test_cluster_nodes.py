@@ -143,7 +143,9 @@ def test_growing_and_shrinking(bench: Bench) -> None:
     assert (bench.workers, bench.replicas) == (["worker-0"], 1)
     assert not [name for name in (*bench.names(HOSTS), *bench.names("secrets")) if name.startswith("worker-1")]
     assert bench.look(SHRINK, lab(1))["gone"] == result["gone"]  # until the VMs are removed, and all is done
-    assert bench.follow(GROW, lab(1))["steps"] == []
+    assert bench.look(GROW, lab(1))["noted"] is False
+    last = bench.follow(GROW, lab(1))
+    assert (last["steps"], last["noted"], bench.look(GROW, lab(1))["noted"]) == ([], True, True)
     assert bench.look(SHRINK, lab(1))["gone"] == []
 
 

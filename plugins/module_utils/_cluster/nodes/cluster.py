@@ -70,6 +70,8 @@ class Result:
     """VMs that the cluster has no longer, or never had."""
     warnings: Sequence[str] = ()
     reachable: bool = True
+    noted: bool = True
+    """Whether the record of the hosts is that of the lab."""
     before: Sequence[str] = ()
     after: Sequence[str] = ()
     failure: str = ""
@@ -82,6 +84,7 @@ class Result:
             "waits": list(self.waits),
             "gone": list(self.gone),
             "reachable": self.reachable,
+            "noted": self.noted,
             "findings": list(self.findings),
             "diff": {"before": _lines(self.before), "after": _lines(self.after)} if self.steps else {},
             "warnings": list(self.warnings),
@@ -179,6 +182,7 @@ class Cluster:
         made = plan.shrink(wanted, seen, self._release) if is_shrink else plan.grow(wanted, seen)
         return Result(
             steps=steps,
+            noted=is_shrink or {*self._record.hosts} == {*wanted.hosts},
             waits=[f"{waiting.who}: {waiting.state}" for waiting in made.waits],
             gone=self._gone(seen) if is_shrink and not shrinks else [],
             warnings=[] if is_shrink else plan.warnings(wanted, seen),
@@ -242,7 +246,7 @@ class Cluster:
         self._write_spares()
         under_way = {name: uid for name, uid in self._record.replacing.items() if uid and uid == _uid(last, name)}
         record.write(self._paths, Record(list(self.wanted.hosts), under_way))
-        return replace(first, steps=[*steps, *spares], waits=[], warnings=plan.warnings(self.wanted, last))
+        return replace(first, steps=[*steps, *spares], waits=[], noted=True, warnings=plan.warnings(self.wanted, last))
 
     # Spares that the cluster is not to know
 
