@@ -10,7 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from support import checkout, install_lab, processes, snapshot
+from support import checkout, install_lab, kubectl, processes, snapshot, socks
 from support.failures import ending
 from support.install_lab import InstallLab
 from support.modules import run_in
@@ -77,7 +77,7 @@ def secrets_in(text: str) -> list[str]:
 
 
 @pytest.mark.long
-def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: InstallLab) -> None:
+def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
     before = settled(host)
     lab.scenario()
     foreseen = lab.install("--check", "--diff")
@@ -100,6 +100,10 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
     assert (told["state"], [finding["code"] for finding in told["findings"]]) == ("installed", ["vip.silent"])
     assert (told["cluster"]["state"], told["cluster"]["version"]) == ("answers", "4.20.3")
     assert {node["member"]["ready"] for node in told["nodes"]} == {True}
+
+    (tmp_path / "kubeconfig-proxy").write_text(host.read(f"{assets}/auth/kubeconfig-proxy"), encoding="utf-8")
+    asked = [str(kubectl.program()), "--kubeconfig=kubeconfig-proxy", "get", "nodes", "--output=name"]
+    assert len(socks.run(host, tmp_path, asked).split()) == 3
 
     again = lab.install("-vvv")
     assert went_well(again, changed="0"), ending(again.stdout)
