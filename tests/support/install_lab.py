@@ -43,7 +43,8 @@ def _spec(special: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_nodes(spec: Mapping[str, Any], size: Mapping[str, Any]) -> dict[str, Any]:
     groups = spec.get("nodes", {"control_plane": {"count": 3}, "workers": {"count": 0}})
-    return {**spec, "nodes": {group: {**size, **own} for group, own in groups.items()}}
+    sized = {group: own if group == "overrides" else {**size, **own} for group, own in groups.items()}
+    return {**spec, "nodes": sized}
 
 
 class InstallLab:
@@ -86,6 +87,24 @@ class InstallLab:
 
     def install(self, *arguments: str, **install: Any) -> CompletedProcess[str]:
         return run_playbook("install", self.inventory(**install), *arguments)
+
+    def has_nodes(self, **groups: Any) -> None:
+        """In lab_spec, from now on."""
+        self._spec = {**self._spec, "nodes": groups}
+
+    def follow(self, *arguments: str, stages: bool = True) -> CompletedProcess[str]:
+        """What site.yml does with nodes after the installation, up to what fails. The output is that of all."""
+        small = checkout.inventory(self.host, self._below / "stages", **_with_nodes(self._spec, SMALL))
+        real = self.inventory()
+        order = (("shrink", real), *((("network nodes bmc", small),) if stages else ()), ("grow", real))
+        shown = ""
+        for playbooks, inventory in order:
+            run = run_playbook(playbooks, inventory, *arguments)
+            shown += run.stdout
+            if run.returncode != 0:
+                break
+        run.stdout = shown
+        return run
 
     def remove_cluster(self, *arguments: str) -> CompletedProcess[str]:
         return run_playbook("teardown", self.inventory(), "-e", "teardown_scope=cluster", *arguments)
