@@ -5,6 +5,7 @@
 
 GET of a system by 1 to 64 clients, on connections that are kept and on a new one for each request; VMs that are
 switched on at once, and GET meanwhile; the memory of all processes. Of ours alone, nodes that insert one image at once.
+On an overloaded host (docs/bmc.md) ours starts VMs one after another, so power-ons are to be measured on an idle one.
 
 python3 tests/bench/bench_redfish_rows.py [--short] [--image-mib 1024]
 """

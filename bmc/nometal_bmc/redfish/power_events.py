@@ -23,6 +23,7 @@ LOG = logging.getLogger(__name__)
 AGAIN_SECONDS = 2.0
 TEXTS = {
     "on": "Power is on",
+    "restored": "Switched on after the host's start, by the power restore policy",
     "off": "Power is off, without the guest",
     "off by guest": "Power is off, by the guest",
     "crashed": "Power is off, after a crash",

@@ -43,6 +43,7 @@ class Happenings:
         self._added = threading.Condition()
         self._kept: deque[tuple[int, str, str]] = deque(maxlen=MOST_KEPT)
         self._last = 0
+        self._is_told = False
 
     def add(self, uuid: str, what: str) -> None:
         with self._added:
@@ -51,12 +52,13 @@ class Happenings:
             self._added.notify_all()
 
     def after(self, epoch: str | None, number: int, seconds: float) -> dict[str, Any]:
-        """Those after a number, as soon as there are any. Who knows no epoch learns where they are."""
+        """Those after a number, as soon as there are any. Without an epoch, those that were not asked for yet."""
         with self._added:
-            if epoch is None:
+            if epoch is None and self._is_told:
                 return self._answer([])
+            self._is_told = True
             first = number if epoch == self._epoch else 0
-            self._added.wait_for(lambda: self._last > first, seconds)
+            self._added.wait_for(lambda: self._last > first, 0 if epoch is None else seconds)
             return self._answer([(uuid, what) for at, uuid, what in self._kept if at > first])
 
     def _answer(self, events: list[tuple[str, str]]) -> dict[str, Any]:

@@ -67,6 +67,7 @@ class Restoration:
             LOG.info("%s is on already after the host's start", name)
         elif states.is_restoring(uuid):  # else somebody has switched it off since
             power.power_on(self._domains, uuid, patiently=True)
+            self._domains.happenings.add(uuid, "restored")
             LOG.info("%s is switched on after the host's start: %s", name, states.policy(uuid))
         else:
             return

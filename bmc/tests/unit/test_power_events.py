@@ -28,9 +28,17 @@ class Machines:
         return self.kept.after(epoch, after, 0)
 
 
+def test_who_asks_first_hears_all_since_the_broker_began_and_who_asks_anew_what_comes() -> None:
+    kept = Happenings()
+    kept.add(ONE, "restored")
+    assert kept.after(None, 0, 0)["events"] == [(ONE, "restored")]
+    assert kept.after(None, 0, 0)["events"] == []
+
+
 def test_who_knows_where_it_is_hears_what_comes_after() -> None:
     kept = Happenings()
     kept.add(ONE, "on")
+    kept.after(None, 0, 0)
     begun = kept.after(None, 0, 0)
     assert (begun["last"], begun["events"]) == (1, [])
     assert kept.after(begun["epoch"], 1, 0)["events"] == []
@@ -49,7 +57,8 @@ def test_who_has_heard_of_another_process_hears_all_of_this_one() -> None:
 def test_events_are_of_own_vms_and_a_row_of_resets_is_one(tmp_path: Path) -> None:
     machines, log = Machines(), EventLog(lambda: tmp_path / "events")
     events = PowerEvents(machines, log)  # type: ignore[arg-type]
-    machines.kept.add(ONE, "on")  # before anybody has asked
+    machines.happenings(None, 0)
+    machines.kept.add(ONE, "on")  # a service from before may have noted it
     events.look()
     for uuid, what in ((ONE, "reset"), (ONE, "reset"), (TWO, "on"), (ONE, "crashed"), (ONE, "reset"), (ONE, "unknown")):
         machines.kept.add(uuid, what)
