@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import install_lab, kubectl
+from support.checkout import run_playbook
 from support.failures import ending
 from support.stand_in.kubernetes import audit
 from support.waiting import wait_until
@@ -182,6 +183,20 @@ def test_another_password_in_the_cluster_is_noticed_and_mended(lab: InstallLab) 
     assert "update worker-1 (login of its BMC)" in play(lab, stages=False)
     wait_until("metal3 is let in", lambda: not error_of(lab, "worker-1"))
     assert changes(lab) == 0
+
+
+@pytest.mark.full
+def test_the_cluster_stops_and_starts(lab: InstallLab) -> None:
+    run(lab, "stop", "-e", "cluster_stop_shutdown_seconds=1")
+    assert lab.host.run("virsh list --name").stdout.split() == []
+    run(lab, "start")
+    assert workers(lab) == ["worker-0", "worker-1"]
+    assert not any(item["spec"].get("unschedulable") for item in of_cluster(lab, NODES).values())
+
+
+def run(lab: InstallLab, playbook: str, *arguments: str) -> None:
+    done = run_playbook(playbook, lab.inventory(), *arguments)
+    assert done.returncode == 0, ending(done.stdout)
 
 
 def scenario(lab: InstallLab, **told: Any) -> None:
