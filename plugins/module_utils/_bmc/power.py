@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials, info, layout
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.files import UMASK
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Word
 
 if TYPE_CHECKING:
@@ -111,7 +112,13 @@ class Bmcs:
         command, limit = [self._python, "-m", IPMI_CLIENT, wish], IPMI_SECONDS * len(bmcs)
         try:
             done = subprocess.run(
-                command, input=json.dumps(bmcs), check=True, capture_output=True, text=True, timeout=limit
+                command,
+                input=json.dumps(bmcs),
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                umask=UMASK,
             )
             return list(json.loads(done.stdout))
         except subprocess.TimeoutExpired:
