@@ -34,6 +34,10 @@ options:
       - A rehearsal does without, and gets warnings instead of blockers.
     type: bool
     default: false
+  installed:
+    description: Whether the cluster of that installation is there already, so that no bootstrap VM needs room.
+    type: bool
+    default: false
   prepared:
     description: Whether the host has been prepared. What is missing then is a blocker, before it is work to be done.
     type: bool

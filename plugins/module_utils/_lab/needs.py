@@ -91,6 +91,7 @@ class Needs:
     name: str = key(types.TEXT, "The lab's name.", default="")
     domain: str = key(types.TEXT, "The lab's domain.", default="")
     install: bool = key(YesNo(), "Whether a real installation is configured.", default=False)
+    installed: bool = key(YesNo(), "Whether its cluster is there, so that no bootstrap VM comes.", default=False)
     prepared: bool = key(YesNo(), "Whether the host has been prepared.", default=False)
     memory_mib: int = key(COUNT, "Memory of this lab's VMs on this host, in MiB.", default=0)
     vcpus: int = key(COUNT, "Virtual CPUs of this lab's VMs on this host.", default=0)
@@ -118,12 +119,17 @@ class Needs:
         return self.pool.uuid, Identity(self.name).uuid_of("media-pool")
 
     @property
+    def awaits_bootstrap(self) -> bool:
+        """Whether the installer's bootstrap VM is to come."""
+        return self.install and not self.installed
+
+    @property
     def all_memory_mib(self) -> int:
-        return self.memory_mib + (BOOTSTRAP_MEMORY_MIB if self.install else 0)
+        return self.memory_mib + (BOOTSTRAP_MEMORY_MIB if self.awaits_bootstrap else 0)
 
     @property
     def all_vcpus(self) -> int:
-        return self.vcpus + (BOOTSTRAP_VCPUS if self.install else 0)
+        return self.vcpus + (BOOTSTRAP_VCPUS if self.awaits_bootstrap else 0)
 
     def is_bootstrap(self, name: str) -> bool:
         """Whether the installer gave this name to the bootstrap VM, or its storage, of this lab."""

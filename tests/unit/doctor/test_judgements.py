@@ -93,6 +93,7 @@ FORMER_DNSMASQ = (Holder("dnsmasq", 7, "dnsmasq --conf-file=/var/lib/libvirt/dns
 FORMER = dataclasses.replace(OWN_NETWORK, name="baremetal", bridge="baremetal")
 ELSEWHERE = Needs(pool=Pool(path="/data"))
 INSTALL = dataclasses.replace(REHEARSAL, install=True, memory_mib=48 * 1024, vcpus=12, disk_bytes=360 * GIB)
+INSTALLED = dataclasses.replace(INSTALL, installed=True)
 PREPARED = dataclasses.replace(REHEARSAL, prepared=True)
 INSTALL_PREPARED = dataclasses.replace(INSTALL, prepared=True)
 
@@ -209,11 +210,14 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("kvm_access", CLOSED, INSTALL_PREPARED, "blocker", "group kvm and mode 0660"),
     ("cpu", 4, INSTALL, "ok", "16 virtual CPUs on 4 CPUs"),
     ("cpu", 3, INSTALL, "warning", "5.3 to 1"),
+    ("cpu", 3, INSTALLED, "ok", "12 virtual CPUs on 3 CPUs"),
     ("cpu", 1, REHEARSAL, "ok", "4.0 to 1"),
     ("memory", compute.Memory(64 * 1024, 62 * 1024, 0), INSTALL, "ok", "55296 MiB needed"),
     ("memory", compute.Memory(64 * 1024, 20 * 1024, 42 * 1024), INSTALL, "ok", "VMs hold 43008 MiB"),
     ("memory", compute.Memory(64 * 1024, 56 * 1024, 0), INSTALL, "warning", "Little memory is left for the host"),
     ("memory", compute.Memory(64 * 1024, 50 * 1024, 0), INSTALL, "blocker", "Stop what else runs"),
+    ("memory", compute.Memory(50 * 1024, 8 * 1024, 41 * 1024), INSTALLED, "warning", "49152 MiB needed"),
+    ("memory", compute.Memory(64 * 1024, 40 * 1024, 0), INSTALLED, "blocker", "Stop what else runs"),
     ("memory", compute.Memory(4096, 3000, 0), REHEARSAL, "ok", "2048 MiB needed"),
     ("memory", compute.Memory(4096, 1500, 0), REHEARSAL, "warning", "1500 MiB free"),
     ("memory", compute.Memory(1024, 900, 0), REHEARSAL, "blocker", "1024 MiB in all"),
@@ -274,6 +278,7 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("pool_space", storage_of(120, 120), INSTALL, "warning", "may outgrow"),
     ("pool_space", storage_of(120, 120, shared=True), INSTALL, "blocker", "133.0 GiB needed"),
     ("pool_space", storage_of(20, 20, used=350, own=30, shared=True), INSTALL, "ok", "0.0 GiB needed"),
+    ("pool_space", storage_of(5, 5, used=110, shared=True), INSTALLED, "warning", "0.0 GiB needed now"),
     ("pool_space", storage_of(100, 500), INSTALL, "blocker", "Free some space"),
     ("pool_space", storage_of(4, 4), REHEARSAL, "ok", "1.0 GiB needed"),
     (
@@ -290,6 +295,7 @@ CASES: list[tuple[str, Any, Needs, str, str]] = [
     ("installer_space", storage_of(400, 400, shared=True), INSTALL, "ok", "the pool's file system"),
     ("installer_space", storage_of(400, 5, own=31), INSTALL, "ok", "36.0 GiB free"),
     ("installer_space", storage_of(400, 30), INSTALL, "warning", "35.0 GiB"),
+    ("installer_space", storage_of(400, 10), INSTALLED, "ok", "the cluster is installed"),
     ("installer_space", storage_of(400, 10), INSTALL, "blocker", "stores its bootstrap VM there only"),
     ("fsync", storage.SyncLatency("/pool", (0.5,) * 99 + (9.0,)), INSTALL, "ok", "p99 9.00 ms over 100"),
     ("fsync", storage.SyncLatency("/pool", (0.5,) * 98 + (11.0,) * 2), INSTALL, "warning", "less than 10 ms"),

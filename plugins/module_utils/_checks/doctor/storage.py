@@ -155,7 +155,7 @@ def _blocks_under(place: Path) -> int:
 
 def judge_pool_space(storage: Storage, needs: Needs) -> Finding:
     pool, others = storage.pool, 0
-    if needs.install and storage.shared:
+    if needs.awaits_bootstrap and storage.shared:
         others = max(0, INSTALLER_LEAST - storage.installer.used)
     full = max(0, needs.disk_bytes + storage.held - pool.used) + others
     least = max(0, _least_in_pool(needs) - pool.used) + others
@@ -185,6 +185,8 @@ def judge_installer_space(storage: Storage, needs: Needs) -> Finding:
     place = storage.installer
     if not needs.install:
         return ok("installer_space.no-installation", "no installation is configured")
+    if needs.installed:
+        return ok("installer_space.installed", "the cluster is installed: no bootstrap VM comes")
     free = place.free + place.used
     measured = f"{gib(free)} free for {INSTALLER_IMAGES} in {place.directory}"
     advice = f"The installer stores its bootstrap VM there only: mount or free {gib(INSTALLER_FULL)}."
