@@ -164,13 +164,13 @@ CASES: dict[str, Observation] = {
         RAN,
         nodes=[
             joined(nodes()[0]),
-            joined(nodes()[1], ready=None),
+            joined(nodes()[1], ready=None, host_error="HTTP GET /redfish/v1/Systems returned code 401. Unauthorized"),
             joined(nodes()[2], ready=False, cordoned=True),
             joined(nodes()[3], host_error="Timeout reached while waiting for callback", host_state="provisioning"),
             joined(
                 nodes()[4], machine_phase="Failed", machine_error="can't find created instance", node="", ready=None
             ),
-            on(node("worker-2", 32)),
+            node("worker-2", 32),
         ],
         cluster=replace(
             CLUSTER_WELL,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 BMC = "playbooks/bmc.yml repairs it."
 BMC_LOG = "journalctl -u 'nometal-bmc-*' says what the BMC service met."
+REFUSED = "metal.password"
 PASSWORDS = (
     "The installer keeps to the passwords with which it began: put those back into the lab's credentials.json in "
     "/var/lib/nometal/bmc and run playbooks/bmc.yml, or begin anew with ipi_install_restart=true."
@@ -41,7 +42,7 @@ METAL = (
         f"The install-config must carry the lab's own CA. {BMC}",
     ),
     Cause(
-        "metal.password",
+        REFUSED,
         r"\b(?:40[13]|429)\b|failed logins|unauthori[sz]ed|forbidden|authenticat|invalid user|credentials",
         "Its BMC refuses the password.",
         PASSWORDS,

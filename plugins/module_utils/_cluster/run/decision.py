@@ -150,8 +150,8 @@ def _must_restart(why: str) -> Decision:
 def _config_note(decision: Decision) -> str:
     if decision.kind == DONE:
         return (
-            "The lab's install-config.yaml is another one than this cluster was installed with. Scaling and changes of "
-            "a running cluster are not done by reinstalling: change the cluster itself."
+            "The lab's install-config.yaml is another one than this cluster was installed with. Its workers, spares "
+            "and BMCs follow lab_spec; other changes are not done by reinstalling: change the cluster itself."
         )
     return "The lab's install-config.yaml has changed since this installation began, which goes on with the old one."
 

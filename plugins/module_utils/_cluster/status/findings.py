@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import causes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import outcome
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     ACTIVE,
@@ -69,9 +70,13 @@ WORDS = {
     "installation.failed": Explanation("The installation: {words}.", "What says more: {bundle}"),
     "api.silent": Explanation("The API of the cluster does not answer: {trouble}"),
     "host.error": Explanation("BareMetalHost {node}: {error}"),
+    "host.password": Explanation(
+        "The BMC of {node} refuses the password that the cluster has: {error}",
+        "The next run gives the cluster that of the lab.",
+    ),
     "machine.error": Explanation("Machine {machine} of {node}: {error}"),
     "node.not-ready": Explanation("Not ready in the cluster: {nodes}."),
-    "node.unknown": Explanation("The cluster does not know {nodes}."),
+    "node.unknown": Explanation("The cluster does not know {nodes}.", "`make lab` adds workers to it."),
     "operator.failing": Explanation("Operator {operator} is {state}: {message}"),
     "vip.silent": Explanation("Nothing answers at {address}, the address of the {kind}.", "{held}"),
     "certificate.expired": Explanation("The certificate {certificate} has expired.", "{advice}"),
@@ -203,7 +208,9 @@ def _of_members(seen: Observation) -> Iterator[Finding]:
     said = [(node.name, node.member) for node in seen.nodes if node.member]
     for name, member in said:
         if member.host_error:
-            yield _finding("host.error", name, node=name, error=member.host_error)
+            cause = causes.of_metal(member.host_error)
+            code = "host.password" if cause and cause.code == causes.REFUSED else "host.error"
+            yield _finding(code, name, node=name, error=member.host_error)
         if member.machine_error:
             facts = {"machine": member.machine, "error": member.machine_error}
             yield _finding("machine.error", name, node=name, **facts)
@@ -226,6 +233,6 @@ def _of_nodes(seen: Observation) -> Iterator[Finding]:
             yield _finding("node.missing", "nodes", nodes=names)
         else:
             yield _finding("node.state", "nodes", nodes=names, state=power)
-    off = [node.name for node in seen.members if node.power == OFF]
+    off = [node.name for node in seen.off]
     if off and seen.installation.state == outcome.INSTALLED:
         yield _finding("node.off", "nodes", nodes=off)

@@ -9,7 +9,6 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import OFF
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _of_observation(state: State, seen: Observation) -> Iterator[Step]:
     """What takes names or paths of this lab."""
     if state in (State.MADE, State.REHEARSED):
         yield INSTALL if seen.installs else INSTALL_LATER
-    if state in (State.STOPPED, State.UNREACHABLE, State.DEGRADED) and any(node.power == OFF for node in seen.members):
+    if state in (State.STOPPED, State.UNREACHABLE, State.DEGRADED) and seen.off:
         yield Step("switch its nodes on, and see it through until it is ready", START)
     if state in (State.INSTALLED, State.DEGRADED) and seen.installation.kubeconfig:
         yield Step(f"reach the cluster; {WAY_IN}", f"export KUBECONFIG={seen.installation.kubeconfig}")

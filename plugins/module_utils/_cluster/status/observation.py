@@ -222,6 +222,12 @@ class Observation:
         """The nodes that the cluster needs."""
         return [node for node in self.nodes if node.installer]
 
+    @property
+    def off(self) -> Sequence[Node]:
+        """Those of them that are. What a cluster that answers does not know yet, is switched on when it joins."""
+        known = any(node.member for node in self.nodes)
+        return [node for node in self.members if node.power == OFF and (node.member or not known)]
+
 
 def is_on(node: Node) -> bool:
     return node.power not in (OFF, MISSING, UNKNOWN)
