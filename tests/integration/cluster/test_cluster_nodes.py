@@ -48,9 +48,8 @@ class Bench:
             Identity("ha").vm_name(node["name"]): {"username": "admin", "password": f"secret-of-{node['name']}"}
             for node in model["nodes"]
         }
-        file = self.directory / "bmc/ha/credentials.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(accounts))
+        self.accounts.parent.mkdir(parents=True, exist_ok=True)
+        self.accounts.write_text(json.dumps(accounts))
         installation = Installation(
             paths=paths.Paths("ha"),
             api_vips=["127.0.0.1"],
@@ -58,6 +57,10 @@ class Bench:
             libvirt_uri="test:///default",
         )
         return replace(Task(part, model, installation, version="4.20.3", drain_seconds=5), **changes)
+
+    @property
+    def accounts(self) -> Path:
+        return self.directory / "bmc/ha/credentials.json"
 
     def look(self, part: str, model: dict[str, Any], **changes: Any) -> dict[str, Any]:
         return Cluster(self.task(part, model, **changes)).look().to_dict()
@@ -125,6 +128,17 @@ def test_check_mode_tells_and_changes_nothing(bench: Bench) -> None:
     assert "worker-1" not in shrunk["diff"]["after"]
     assert bench.api.store.version == before
     assert not paths.Paths("ha").nodes.exists()
+
+
+def test_new_workers_are_foreseen_before_their_bmcs_have_logins(bench: Bench) -> None:
+    bench.task(GROW, lab(2))
+    of_two = bench.accounts.read_text()
+    task = bench.task(GROW, lab(3))
+    bench.accounts.write_text(of_two)
+    assert Cluster(task).look().to_dict()["steps"] == ["register worker-2", f"scale {SET} (2 -> 3)"]
+    with pytest.raises(OperatorError, match=r"The BMCs of worker-2 have no login: playbooks/bmc\.yml"):
+        Cluster(task).follow()
+    assert "worker-2" not in bench.names(HOSTS)
 
 
 def test_growing_and_shrinking(bench: Bench) -> None:

@@ -166,6 +166,9 @@ class Cluster:
                 f"lab_spec no longer has {', '.join(lost)}, of the cluster's control plane. No count removes such a "
                 "node: raise lab_spec.nodes.control_plane.count (or arbiters) again. Nothing was changed."
             )
+
+    def _refuse_without_logins(self) -> None:
+        """Not when it only looks: in check mode, stage bmc has not made them yet."""
         nameless = without_login(list(self.wanted.hosts.values())) if self._task.part == GROW else []
         if nameless:
             raise OperatorError(
@@ -216,6 +219,7 @@ class Cluster:
     # Acting
 
     def _followed(self, client: Client, seen: Seen) -> Result:
+        self._refuse_without_logins()
         task, first = self._task, self._judged(client, seen)
         record.write(self._paths, self._record)
         teller = Teller(self._paths.node_events)

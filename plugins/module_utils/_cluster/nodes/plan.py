@@ -244,7 +244,8 @@ def differences(host: WantedHost, seen: Seen) -> dict[str, bool]:
     secret = seen.logins.get(known.get("credentialsName", ""), {})
     wanted = manifests.bmc(host)
     return {
-        LOGIN: any(secret.get(key) != value for key, value in manifests.login_data(host).items()),
+        LOGIN: bool(host.password)
+        and any(secret.get(key) != value for key, value in manifests.login_data(host).items()),
         BMC: any((known.get(key) or False) != value for key, value in wanted.items()),
         HINTS: (spec.get("rootDeviceHints") or {}) != host.facts["rootDeviceHints"],
         ATTACHMENT: seen.hosts[host.name].annotations.get(DETACHED) == FIELD_MANAGER,  # a run was interrupted
