@@ -68,7 +68,9 @@ class InstallLab:
         inventory = checkout.inventory(self.host, self._below / "less", **{**self._spec, "nodes": two})
         return run_playbook(stages, inventory, *arguments)
 
-    def inventory(self, version: str = "stable-4.20", **install: Any) -> Path:
+    def inventory(
+        self, version: str = "stable-4.20", size: Mapping[str, Any] = REAL, *, rehearsed: bool = False, **install: Any
+    ) -> Path:
         """With lab_spec.install."""
         (self._below / "files").mkdir(exist_ok=True)
         pull_secret, ssh_key = self._below / "files/pull-secret.json", self._below / "files/key.pub"
@@ -76,7 +78,8 @@ class InstallLab:
         ssh_key.write_text(SSH_KEY, encoding="utf-8")
         files = {"pull_secret_file": str(pull_secret), "ssh_key_file": str(ssh_key)}
         asked = {"version": version, "source": MIRROR, **files, **install}
-        return checkout.inventory(self.host, self._below / "install", **_with_nodes(self._spec, REAL), install=asked)
+        spec = {**_with_nodes(self._spec, size), "install": asked}
+        return checkout.inventory(self.host, self._below / "install", rehearsed=rehearsed, **spec)
 
     def scenario(self, **told: Any) -> None:
         """How the stand-in behaves from now on: speed, fail, hang."""
@@ -92,19 +95,10 @@ class InstallLab:
         """In lab_spec, from now on."""
         self._spec = {**self._spec, "nodes": groups}
 
-    def follow(self, *arguments: str, stages: bool = True) -> CompletedProcess[str]:
-        """What site.yml does with nodes after the installation, up to what fails. The output is that of all."""
-        small = checkout.inventory(self.host, self._below / "stages", **_with_nodes(self._spec, SMALL))
-        real = self.inventory()
-        order = (("shrink", real), *((("network nodes bmc", small),) if stages else ()), ("grow", real))
-        shown = ""
-        for playbooks, inventory in order:
-            run = run_playbook(playbooks, inventory, *arguments)
-            shown += run.stdout
-            if run.returncode != 0:
-                break
-        run.stdout = shown
-        return run
+    def follow(self, *arguments: str, playbooks: str = "site") -> CompletedProcess[str]:
+        """After the installation, with VMs as small as they are and the rehearsal."""
+        product = checkout.with_small_nodes(self._below)
+        return run_playbook(playbooks, self.inventory(size=SMALL, rehearsed=True), *arguments, root=product)
 
     def remove_cluster(self, *arguments: str) -> CompletedProcess[str]:
         return run_playbook("teardown", self.inventory(), "-e", "teardown_scope=cluster", *arguments)

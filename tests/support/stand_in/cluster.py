@@ -129,7 +129,7 @@ def _macs(lab: Lab) -> list[str]:
 
 def _kept(lab: Lab) -> dict[str, Any]:
     """Of the install-config, what is needed later and no secret."""
-    platform = {"apiVIPs": lab.api_vips, "ingressVIPs": lab.ingress_vips}
+    platform = {"apiVIPs": lab.api_vips, "ingressVIPs": lab.ingress_vips, "externalBridge": lab.bridges[0]}
     parts = {key: lab.config[key] for key in ("baseDomain", "networking")}
     return {**parts, "metadata": {"name": lab.name}, "platform": {"baremetal": platform}}
 
@@ -197,8 +197,9 @@ def _is_on(connection: Any, lab: Lab, world: World) -> bool:
 
 
 def _addresses(verb: str, lab: Lab) -> None:
-    """As the bootstrap VM, and then one of the nodes, would have them."""
+    """As the bootstrap VM, and then one of the nodes, would have them: in the lab's network."""
     for address in (*lab.api_vips, *lab.ingress_vips):
-        length = ipaddress.ip_address(address).max_prefixlen
-        command = ["ip", "address", verb, f"{address}/{length}", "dev", "lo"]
+        found = ipaddress.ip_address(address)
+        at_once = ["nodad"] if verb == "add" and found.version == 6 else []  # or it cannot be bound for a second
+        command = ["ip", "address", verb, f"{address}/{found.max_prefixlen}", "dev", lab.bridges[0], *at_once]
         subprocess.run(command, check=False, capture_output=True)
