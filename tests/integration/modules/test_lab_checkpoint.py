@@ -330,6 +330,8 @@ def test_a_checkpoint_that_is_killed_at_any_step_is_whole_or_not_there(libvirtd:
         kill_after(libvirtd, number, running=True)
         is_whole = any(step.startswith("write") for step in steps[:number])
         assert names(libvirtd) == (["x"] if is_whole else []), steps[:number]
+        if domain(libvirtd, 2).state()[0] == libvirt.VIR_DOMAIN_PAUSED:
+            assert "demo-2 is paused since" in refused(libvirtd, "y")
         done(libvirtd, "y", running=True)
         assert domain(libvirtd, 2).state()[0] == libvirt.VIR_DOMAIN_RUNNING
         tags = ["nometal-x", "nometal-y"] if is_whole else ["nometal-y"]

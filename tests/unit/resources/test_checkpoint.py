@@ -169,6 +169,31 @@ def test_what_is_refused(found: Found, wanted: Wanted, expected: list[str]) -> N
     assert codes(found, wanted) == expected
 
 
+KILLED = Unfinished(checkpoint="y", resume=("a",), start=("b",))
+WAITING = (node("a", "nometal-x", is_on=True, is_paused=True), node("b", "nometal-x"))
+
+
+@pytest.mark.parametrize("wanted", [TAKE, RESTORE])
+def test_nodes_that_wait_for_a_run_that_was_killed_are_named_with_what_has_them_go_on(wanted: Wanted) -> None:
+    found = lab(*WAITING, checkpoints={"x": kept("a", "b")} if wanted is RESTORE else {}, unfinished=KILLED)
+    about = "checkpoint x: {} since a run that took checkpoint y was killed. `make checkpoint-remove NAME=y` has"
+    for each in ("a is paused", "b is switched off"):
+        assert about.format(each) in text(found, wanted)
+    assert codes(found, wanted) == ["nodes.waiting", "nodes.waiting"]
+    assert steps(found, replace(REMOVE, name="y")) == ["resume a", "start b", "end checkpoint y"]
+    others = replace(found, nodes={**found.nodes, "c": node("c", persistent=False)})
+    assert codes(others, RUNNING if wanted is TAKE else RESTORE)[:2] == ["nodes.waiting", "nodes.waiting"]
+
+
+def test_what_has_nodes_go_on_leaves_a_checkpoint_that_is_whole_and_is_done_during_an_installation() -> None:
+    whole = lab(*WAITING, checkpoints={"y": kept("a", "b", name="y")}, unfinished=KILLED, installs=True)
+    assert "`make checkpoint NAME=y` has what waits go on" in text(whole, TAKE)
+    half = replace(whole, checkpoints={})
+    for found, wanted in ((whole, replace(TAKE, name="y")), (half, replace(REMOVE, name="y"))):
+        assert codes(found, wanted) == []
+        assert steps(found, wanted) == ["resume a", "start b", "end checkpoint y"]
+
+
 def test_disks_that_differ_are_named() -> None:
     disks = (disk("a.qcow2", "nometal-x", size_bytes=2 * GIB), disk("new.qcow2"))
     checkpoint = kept("a")

@@ -59,7 +59,7 @@ WORDS = {
     "bmc.faults": Explanation("The BMCs have faults on purpose: {faults}.", "Module bmc_faults removes them."),
     "node.missing": Explanation("There are no VMs of {nodes}."),
     "node.off": Explanation("Switched off: {nodes}.", "The cluster needs them."),
-    "node.state": Explanation("The VMs of {nodes} are {state}."),
+    "node.state": Explanation("The VMs of {nodes} are {state}.", "{advice}"),
     "restore.interrupted": Explanation(
         "The restore of checkpoint {checkpoint} was interrupted, so a part of the nodes is as it was then.",
         "`make restore NAME={checkpoint}` repeats it.",
@@ -86,6 +86,10 @@ WORDS = {
     ),
     "unread": Explanation("Not read: {what}."),
 }
+PAUSED = (
+    "A checkpoint pauses them for about a second. If its run was killed, `make checkpoints` names what has them go on; "
+    "after a disk had no space, `virsh resume` of each does."
+)
 WARNINGS = {
     *("run.going", "run.unknown", "storage.full", "bmc.faults", "unread"),
     *("certificate.expires", "requests.pending", "node.unknown", "vip.silent"),
@@ -232,7 +236,7 @@ def _of_nodes(seen: Observation) -> Iterator[Finding]:
         if power == MISSING:
             yield _finding("node.missing", "nodes", nodes=names)
         else:
-            yield _finding("node.state", "nodes", nodes=names, state=power)
+            yield _finding("node.state", "nodes", nodes=names, state=power, advice=PAUSED if power == "paused" else "")
     off = [node.name for node in seen.off]
     if off and seen.installation.state == outcome.INSTALLED:
         yield _finding("node.off", "nodes", nodes=off)

@@ -15,7 +15,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.
     QCOW2,
     RESTORED,
     after_repair,
+    paused,
+    stopped,
     tag_of,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +41,13 @@ RUNNING = "`running: true` (-e checkpoint_running=true)"
 
 def conflicts(found: Found, wanted: Wanted) -> list[Finding]:
     now, about = after_repair(found), f"checkpoint {wanted.name}"
-    return [
-        *_busy(now, about),
+    refused = [
+        *_busy(now, wanted, about),
         *{PRESENT: _of_taking, RESTORED: _of_restoring}.get(wanted.state, _of_removing)(now, wanted, about),
+        *_on(found, now, wanted, about),
     ]
+    is_refused = refused or (waiting(found) and not _may_be_on(now, wanted))
+    return [*waits(found, about), *refused] if is_refused else []
 
 
 def obstacles(found: Found, checkpoint: Checkpoint) -> list[Finding]:
@@ -54,6 +60,18 @@ def obstacles(found: Found, checkpoint: Checkpoint) -> list[Finding]:
         *_other_nodes(checkpoint, missing, added),
         *(each for pair in both for each in _other_node(*pair, checkpoint)),
     ]
+
+
+def waits(found: Found, about: str = "") -> Iterator[Finding]:
+    """They would stay so, as this run is refused: the advice is what does nothing else than have them go on."""
+    name = found.unfinished.checkpoint
+    command = f"make checkpoint{'' if name in found.checkpoints else '-remove'} NAME={name}"
+    for state, vms in (("paused", paused(found)), ("switched off", stopped(found))):
+        if vms:
+            names = list(vms)
+            text = f"{listed(names, LISTED)} {_is(names)} {state} since a run that took checkpoint {name} was killed"
+            advice = f"`{command}` has what waits go on; do that first."
+            yield Finding("nodes.waiting", about, text, advice, {"vms": names, "checkpoint": name})
 
 
 def warnings(found: Found, wanted: Wanted) -> list[str]:
@@ -75,8 +93,10 @@ def _other_cluster(found: Found, then: str) -> str:
     )
 
 
-def _busy(now: Found, about: str) -> Iterator[Finding]:
-    if now.installs:
+def _busy(now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
+    """What a run has left that was killed is made undone also meanwhile."""
+    is_done = wanted.state != RESTORED and (wanted.name in now.checkpoints) == (wanted.state == PRESENT)
+    if now.installs and not is_done:
         yield Finding(
             "installation.runs", about, "an installation runs on this lab", "Wait until it has ended, or end it first."
         )
@@ -95,13 +115,6 @@ def _of_taking(now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
         )
     for node in now.nodes.values():
         yield from _unfit(node)
-    on = [node.name for node in now.nodes.values() if node.is_on]
-    if on and not (wanted.running or wanted.stop):
-        advice = (
-            f"Switch them off first, for instance by `make stop`. Or have them shut down, and started again, by "
-            f"{STOP}, or paused for a moment by {RUNNING}."
-        )
-        yield Finding("nodes.on", about, f"{listed(on, LISTED)} {_is(on)} switched on", advice, {"vms": on})
 
 
 def _unfit(node: FoundNode) -> Iterator[Finding]:
@@ -140,9 +153,23 @@ def _of_restoring(now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
         )
         return
     yield from obstacles(now, checkpoint)
-    on = [node.name for node in now.nodes.values() if node.is_on]
-    if on and not wanted.stop:
-        advice = f"What they have not written would be lost: switch them off first, or have their power cut by {STOP}."
+
+
+def _may_be_on(now: Found, wanted: Wanted) -> bool:
+    if wanted.state == PRESENT:
+        return wanted.running or wanted.stop or wanted.name in now.checkpoints
+    return wanted.state != RESTORED or wanted.stop or wanted.name not in now.checkpoints
+
+
+def _on(found: Found, now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
+    on = [node.name for node in now.nodes.values() if node.is_on and node.name not in waiting(found)]
+    if on and not _may_be_on(now, wanted):
+        advice = (
+            f"What they have not written would be lost: switch them off first, or have their power cut by {STOP}."
+            if wanted.state == RESTORED
+            else f"Switch them off first, for instance by `make stop`. Or have them shut down, and started again, by "
+            f"{STOP}, or paused for a moment by {RUNNING}."
+        )
         yield Finding("nodes.on", about, f"{listed(on, LISTED)} {_is(on)} switched on", advice, {"vms": on})
 
 

@@ -74,7 +74,8 @@ def information(params: dict[str, Any]) -> dict[str, Any]:
     about = [_about(checkpoint, found) for checkpoint in Store(params["home"], params["lab"]).in_order()]
     unfinished = found.unfinished.restore
     half = f"the restore of {unfinished} was interrupted: make restore NAME={unfinished} repeats it"
-    return {"checkpoints": about, "table": [*map(_line, about), *([half] if unfinished else [])] or ["no checkpoints"]}
+    left = [*([half] if unfinished else []), *(finding.text for finding in conflicts.waits(found))]
+    return {"checkpoints": about, "table": [*map(_line, about), *left] or ["no checkpoints"]}
 
 
 def _about(checkpoint: state.Checkpoint, found: state.Found) -> dict[str, Any]:

@@ -145,28 +145,40 @@ def plan(now: Found, wanted: Wanted) -> list[Step]:
 
 def repair(now: Found) -> list[Step]:
     """VMs that wait for a run which has ended go on, and checkpoints without a record are removed."""
-    waiting, nodes = now.unfinished, now.nodes
-    paused = tuple(name for name in waiting.resume if name in nodes and nodes[name].is_paused)
-    stopped = tuple(name for name in waiting.start if name in nodes and not nodes[name].is_on)
+    taken = now.unfinished.checkpoint
     return [
-        *([Step("resume", paused)] if paused else []),
+        *([Step("resume", paused(now))] if paused(now) else []),
         *(step for name in now.half for step in _discard(now, name)),
-        *([Step("start", stopped)] if stopped else []),
-        *([Step("end", f"checkpoint {waiting.checkpoint}")] if waiting.checkpoint else []),
+        *([Step("start", stopped(now))] if stopped(now) else []),
+        *([Step("end", f"checkpoint {taken}")] if taken else []),
     ]
 
 
+def paused(now: Found) -> tuple[str, ...]:
+    """VMs that wait for a run that has ended."""
+    return tuple(name for name in now.unfinished.resume if name in now.nodes and now.nodes[name].is_paused)
+
+
+def stopped(now: Found) -> tuple[str, ...]:
+    """Likewise."""
+    return tuple(name for name in now.unfinished.start if name in now.nodes and not now.nodes[name].is_on)
+
+
+def waiting(now: Found) -> tuple[str, ...]:
+    return (*paused(now), *stopped(now))
+
+
 def after_repair(now: Found) -> Found:
-    waiting = now.unfinished
+    left = now.unfinished
     nodes = {
         name: replace(
             node,
-            is_on=node.is_on or name in waiting.start,
-            is_paused=node.is_paused and name not in waiting.resume,
+            is_on=node.is_on or name in left.start,
+            is_paused=node.is_paused and name not in left.resume,
         )
         for name, node in now.nodes.items()
     }
-    return replace(now, nodes=nodes, half=(), unfinished=Unfinished(restore=waiting.restore))
+    return replace(now, nodes=nodes, half=(), unfinished=Unfinished(restore=left.restore))
 
 
 def waiting_for(now: Found, wanted: Wanted) -> Unfinished:
@@ -183,16 +195,16 @@ def waiting_for(now: Found, wanted: Wanted) -> Unfinished:
 def _taking(now: Found, wanted: Wanted) -> list[Step]:
     if wanted.name in now.checkpoints:
         return []
-    waiting, what = waiting_for(now, wanted), f"checkpoint {wanted.name}"
+    noted, what = waiting_for(now, wanted), f"checkpoint {wanted.name}"
     return [
         Step("begin", what),
-        *([Step("pause", waiting.resume)] if waiting.resume else []),
-        *([Step("shut down", waiting.start)] if waiting.start else []),
+        *([Step("pause", noted.resume)] if noted.resume else []),
+        *([Step("shut down", noted.start)] if noted.start else []),
         *(Step("snapshot disk", disk.path) for disk in _disks(now)),
         *(Step("copy state of", name) for name in now.nodes),
         Step("write", what),
-        *([Step("resume", waiting.resume)] if waiting.resume else []),
-        *([Step("start", waiting.start)] if waiting.start else []),
+        *([Step("resume", noted.resume)] if noted.resume else []),
+        *([Step("start", noted.start)] if noted.start else []),
         Step("end", what),
     ]
 
