@@ -373,6 +373,18 @@ def test_a_removal_that_is_killed_at_any_step_is_completed(libvirtd: PrivateLibv
         assert [snapshots(libvirtd, each) for each in (1, 2)] == [["nometal-x"], ["nometal-x"]]
 
 
+def test_a_snapshot_that_was_left_is_not_what_a_disk_goes_back_to(libvirtd: PrivateLibvirtd) -> None:
+    make(libvirtd, vm(1))
+    write(libvirtd, 1, 1)
+    libvirtd.run(["qemu-img", "snapshot", "-c", "nometal-x", disk(1)])
+    write(libvirtd, 1, 2)
+    done(libvirtd)
+    assert snapshots(libvirtd, 1) == ["nometal-x"]
+    write(libvirtd, 1, 9)
+    done(libvirtd, state="restored")
+    assert holds(libvirtd, 1, 2)
+
+
 def test_nodes_and_disks_that_differ_from_the_checkpoint_are_named(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, *TWO)
     done(libvirtd)

@@ -116,6 +116,15 @@ def test_a_removal_leaves_other_snapshots_alone() -> None:
     assert steps(lab(node("a")), REMOVE) == []
 
 
+def test_snapshots_of_the_same_name_are_all_removed_before_one_is_taken() -> None:
+    """They are of a disk that was not attached when their checkpoint was removed."""
+    remove = "remove snapshot of /pool/a.qcow2 (nometal-x)"
+    found = lab(node("a", "nometal-x", "mine", "nometal-x"))
+    assert steps(found, TAKE)[:4] == ["begin checkpoint x", remove, remove, "snapshot disk /pool/a.qcow2"]
+    assert steps(replace(found, checkpoints={"x": kept("a")}), REMOVE)[1:3] == [remove, remove]
+    assert steps(replace(found, half=("x",)), TAKE).count(remove) == 2
+
+
 def test_what_a_run_has_left_that_was_killed_is_removed_first_and_nodes_go_on() -> None:
     waiting = Unfinished(checkpoint="y", resume=("a", "b"), start=("c", "gone"))
     nodes = (node("a", "nometal-y", is_on=True, is_paused=True), node("b", is_on=True), node("c"))
@@ -213,6 +222,13 @@ def test_a_message_says_what_to_do() -> None:
     )
     there = {name: kept("a", name=name) for name in ("one", "two")}
     assert "there is none of this name (there is: one and two)" in text(lab(node("a"), checkpoints=there), RESTORE)
+
+
+def test_a_removal_warns_of_disks_that_keep_their_snapshots() -> None:
+    found = lab(node("a", lacking=("l.qcow2",)), checkpoints={"x": kept("a")})
+    [about_disk] = conflicts.warnings(found, REMOVE)
+    assert "keep their snapshot, if they have one: a: l.qcow2" in about_disk
+    assert conflicts.warnings(found, replace(REMOVE, name="y")) == []
 
 
 def test_warnings_name_disks_that_are_no_part_of_it_and_another_cluster() -> None:

@@ -11,6 +11,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import size_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wording import listed
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.state import (
+    ABSENT,
     PRESENT,
     QCOW2,
     RESTORED,
@@ -77,10 +78,13 @@ def waits(found: Found, about: str = "") -> Iterator[Finding]:
 def warnings(found: Found, wanted: Wanted) -> list[str]:
     others = [f"{name}: {disk}" for name, node in found.nodes.items() for disk in node.others]
     left_out = f"Disks that nometal.ipi has not made are no part of the checkpoint: {listed(others, LISTED)}."
+    lacking = [f"{name}: {disk}" for name, node in found.nodes.items() for disk in node.lacking]
+    stay = f"Disks that are not attached keep their snapshot, if they have one: {listed(lacking, LISTED)}."
     checkpoint = found.checkpoints.get(wanted.name)
     is_other = wanted.state == RESTORED and checkpoint is not None and checkpoint.cluster != found.cluster
     return [
-        *([left_out] if others and wanted.state != "absent" else []),
+        *([left_out] if others and wanted.state != ABSENT else []),
+        *([stay] if lacking and checkpoint and wanted.state == ABSENT else []),
         *([_other_cluster(found, checkpoint.cluster)] if checkpoint and is_other else []),
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types as types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LONGEST_CHECKPOINT_NAME
@@ -15,6 +16,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Whole, YesNo
 from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, Text, key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PRESENT, ABSENT, RESTORED = "present", "absent", "restored"
 QCOW2 = "qcow2"
@@ -169,16 +173,21 @@ def waiting(now: Found) -> tuple[str, ...]:
 
 
 def after_repair(now: Found) -> Found:
-    left = now.unfinished
+    left, removed = now.unfinished, [tag_of(name) for name in now.half]
     nodes = {
         name: replace(
             node,
+            disks=tuple(_without(disk, removed) for disk in node.disks),
             is_on=node.is_on or name in left.start,
             is_paused=node.is_paused and name not in left.resume,
         )
         for name, node in now.nodes.items()
     }
     return replace(now, nodes=nodes, half=(), unfinished=Unfinished(restore=left.restore))
+
+
+def _without(disk: FoundDisk, tags: list[str]) -> FoundDisk:
+    return replace(disk, snapshots=tuple(each for each in disk.snapshots if each not in tags))
 
 
 def waiting_for(now: Found, wanted: Wanted) -> Unfinished:
@@ -200,6 +209,7 @@ def _taking(now: Found, wanted: Wanted) -> list[Step]:
         Step("begin", what),
         *([Step("pause", noted.resume)] if noted.resume else []),
         *([Step("shut down", noted.start)] if noted.start else []),
+        *_remove_snapshots(now, wanted.name),
         *(Step("snapshot disk", disk.path) for disk in _disks(now)),
         *(Step("copy state of", name) for name in now.nodes),
         Step("write", what),
@@ -229,12 +239,17 @@ def _removing(now: Found, wanted: Wanted) -> list[Step]:
 
 def _discard(now: Found, name: str) -> list[Step]:
     """First it is a checkpoint no longer; its directory goes last, for it tells that there may be snapshots."""
-    disks = (disk for disk in _disks(now) if tag_of(name) in disk.snapshots)
     return [
         *([Step("withdraw", f"checkpoint {name}")] if name in now.checkpoints else []),
-        *(Step("remove snapshot of", disk.path, tag_of(name)) for disk in disks),
+        *_remove_snapshots(now, name),
         Step("remove", f"checkpoint {name}"),
     ]
+
+
+def _remove_snapshots(now: Found, name: str) -> Iterator[Step]:
+    """All of this name: of two, a disk would go back to the older one."""
+    for disk in _disks(now):
+        yield from [Step("remove snapshot of", disk.path, tag_of(name))] * disk.snapshots.count(tag_of(name))
 
 
 def _disks(now: Found) -> list[FoundDisk]:
