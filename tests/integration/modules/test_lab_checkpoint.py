@@ -362,6 +362,19 @@ def test_a_restore_that_is_killed_at_any_step_is_repeated(libvirtd: PrivateLibvi
         assert make(libvirtd, *TWO)["changed"] is False
 
 
+def test_a_restore_that_was_killed_and_cannot_be_repeated_is_given_up_with_its_checkpoint(
+    libvirtd: PrivateLibvirtd,
+) -> None:
+    make(libvirtd, *TWO)
+    done(libvirtd)
+    kill_after(libvirtd, 1, state="restored")
+    make(libvirtd, *TWO, vm(3))
+    assert "make checkpoint-remove NAME=x" in refused(libvirtd, "y")
+    done(libvirtd, state="absent")
+    assert not libvirtd.path(f"{HOME}/labs/demo/checkpoints").exists()
+    done(libvirtd, "y")
+
+
 def test_a_removal_that_is_killed_at_any_step_is_completed(libvirtd: PrivateLibvirtd) -> None:
     make(libvirtd, *TWO)
     done(libvirtd)

@@ -141,6 +141,16 @@ def test_a_command_is_for_this_lab(inventory: str, *, by_make: bool, written: st
     assert step.written(inventory, by_make=by_make) == written
 
 
+def test_a_restore_that_was_interrupted_is_repeated_before_anything_else() -> None:
+    seen = CASES["installed, much is wrong"]
+    [first, *others] = next_steps(state_of(seen), seen)
+    assert not any("make start" in each.written("inventory/ha", by_make=True) for each in others)
+    assert (
+        first.written("inventory/ha", by_make=True) == "make restore LAB=inventory/ha ARGS='-e checkpoint_name=fresh'"
+    )
+    assert shown_commands.faults(first.written("inventory/ha", by_make=False)) == []
+
+
 def test_there_are_three_steps_at_most() -> None:
     assert all(len(next_steps(state_of(seen), seen)) in (1, 2, 3) for seen in CASES.values())
 

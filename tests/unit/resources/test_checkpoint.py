@@ -125,6 +125,15 @@ def test_snapshots_of_the_same_name_are_all_removed_before_one_is_taken() -> Non
     assert steps(replace(found, half=("x",)), TAKE).count(remove) == 2
 
 
+def test_a_checkpoint_that_cannot_be_restored_any_more_is_removed_with_the_note_of_its_restore() -> None:
+    found = lab(node("a"), checkpoints={"x": kept("a", "b")}, unfinished=Unfinished(restore="x"))
+    assert steps(found, REMOVE) == ["withdraw checkpoint x", "remove checkpoint x", "end restore of x"]
+    assert "make checkpoint-remove NAME=x" in text(found, replace(TAKE, name="y"))
+    killed = replace(found, checkpoints={}, half=("x",))
+    assert steps(killed, REMOVE) == ["remove checkpoint x", "end restore of x"]
+    assert steps(replace(killed, half=()), replace(TAKE, name="y"))[:2] == ["end restore of x", "begin checkpoint y"]
+
+
 def test_what_a_run_has_left_that_was_killed_is_removed_first_and_nodes_go_on() -> None:
     waiting = Unfinished(checkpoint="y", resume=("a", "b"), start=("c", "gone"))
     nodes = (node("a", "nometal-y", is_on=True, is_paused=True), node("b", is_on=True), node("c"))
@@ -161,8 +170,19 @@ def test_a_checkpoint_that_is_whole_stays_when_its_run_was_killed_afterwards() -
         ),
         (lab(node("a", disks=(disk("a.raw", format="raw"),))), TAKE, ["disk.format"]),
         (lab(node("a"), installs=True), TAKE, ["installation.runs"]),
-        (lab(node("a"), unfinished=Unfinished(restore="y")), TAKE, ["restore.interrupted"]),
-        (lab(node("a"), unfinished=Unfinished(restore="x")), REMOVE, ["restore.interrupted"]),
+        (
+            lab(node("a"), checkpoints={"y": kept("a", name="y")}, unfinished=Unfinished(restore="y")),
+            TAKE,
+            ["restore.interrupted"],
+        ),
+        (lab(node("a"), unfinished=Unfinished(restore="y")), TAKE, []),
+        (
+            lab(node("a", "nometal-x"), checkpoints={"x": kept("a")}, unfinished=Unfinished(restore="x")),
+            REMOVE,
+            ["restore.interrupted"],
+        ),
+        (lab(node("a"), checkpoints={"x": kept("a")}, unfinished=Unfinished(restore="x")), REMOVE, []),
+        (lab(node("a"), unfinished=Unfinished(restore="x")), REMOVE, []),
         (lab(node("a"), unfinished=Unfinished(restore="y")), REMOVE, []),
         (lab(node("a")), RESTORE, ["checkpoint.missing"]),
         (lab(node("a", "nometal-x"), checkpoints={"x": kept("a")}, unfinished=Unfinished(restore="y")), RESTORE, []),

@@ -106,6 +106,10 @@ STEPS = {
 WAY_IN = "from elsewhere, see docs/access.md"
 
 
+def restore(name: str) -> Command:
+    return Command("restore", "restore", f"-e checkpoint_name={name}")
+
+
 def next_steps(state: State, seen: Observation) -> list[Step]:
     if seen.run and seen.run.going:
         return [Step("look again, when that run has ended", STATUS)]
@@ -114,9 +118,11 @@ def next_steps(state: State, seen: Observation) -> list[Step]:
 
 def _of_observation(state: State, seen: Observation) -> Iterator[Step]:
     """What takes names or paths of this lab."""
+    if seen.half_restored:  # until then, disks are of two moments
+        yield Step("repeat the restore, which was interrupted", restore(seen.half_restored))
+    elif state in (State.STOPPED, State.UNREACHABLE, State.DEGRADED) and seen.off:
+        yield Step("switch its nodes on, and see it through until it is ready", START)
     if state in (State.MADE, State.REHEARSED):
         yield INSTALL if seen.installs else INSTALL_LATER
-    if state in (State.STOPPED, State.UNREACHABLE, State.DEGRADED) and seen.off:
-        yield Step("switch its nodes on, and see it through until it is ready", START)
     if state in (State.INSTALLED, State.DEGRADED) and seen.installation.kubeconfig:
         yield Step(f"reach the cluster; {WAY_IN}", f"export KUBECONFIG={seen.installation.kubeconfig}")

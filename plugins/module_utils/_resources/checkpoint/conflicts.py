@@ -178,16 +178,19 @@ def _on(found: Found, now: Found, wanted: Wanted, about: str) -> Iterator[Findin
 
 
 def _of_removing(now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
-    if now.unfinished.restore == wanted.name:
+    if now.unfinished.restore == wanted.name and not obstacles(now, now.checkpoints[wanted.name]):
         yield _half_restored(now, about)
 
 
 def _half_restored(now: Found, about: str) -> Finding:
     name = now.unfinished.restore
     text = f"the restore of checkpoint {name} was interrupted, so a part of the nodes is as it was then"
-    return Finding(
-        "restore.interrupted", about, text, f"Restore a checkpoint first: make restore NAME={name}.", {"name": name}
-    )
+    advice = f"Restore a checkpoint first: make restore NAME={name}."
+    if obstacles(now, now.checkpoints[name]):
+        advice = (
+            f"It cannot be restored any more: restore another one, or remove it: make checkpoint-remove NAME={name}."
+        )
+    return Finding("restore.interrupted", about, text, advice, {"name": name})
 
 
 def _other_nodes(checkpoint: Checkpoint, missing: list[str], added: list[str]) -> Iterator[Finding]:

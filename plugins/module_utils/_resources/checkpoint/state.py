@@ -149,12 +149,13 @@ def plan(now: Found, wanted: Wanted) -> list[Step]:
 
 def repair(now: Found) -> list[Step]:
     """VMs that wait for a run which has ended go on, and checkpoints without a record are removed."""
-    taken = now.unfinished.checkpoint
+    taken, restored = now.unfinished.checkpoint, now.unfinished.restore
     return [
         *([Step("resume", paused(now))] if paused(now) else []),
         *(step for name in now.half for step in _discard(now, name)),
         *([Step("start", stopped(now))] if stopped(now) else []),
         *([Step("end", f"checkpoint {taken}")] if taken else []),
+        *([Step("end", f"restore of {restored}")] if restored and restored not in now.checkpoints else []),
     ]
 
 
@@ -183,7 +184,8 @@ def after_repair(now: Found) -> Found:
         )
         for name, node in now.nodes.items()
     }
-    return replace(now, nodes=nodes, half=(), unfinished=Unfinished(restore=left.restore))
+    restore = left.restore if left.restore in now.checkpoints else ""
+    return replace(now, nodes=nodes, half=(), unfinished=Unfinished(restore=restore))
 
 
 def _without(disk: FoundDisk, tags: list[str]) -> FoundDisk:
@@ -234,7 +236,14 @@ def _restoring(now: Found, wanted: Wanted) -> list[Step]:
 
 
 def _removing(now: Found, wanted: Wanted) -> list[Step]:
-    return _discard(now, wanted.name) if wanted.name in now.checkpoints else []
+    """With a checkpoint that cannot be restored goes the note that its restore was interrupted."""
+    if wanted.name not in now.checkpoints:
+        return []
+    is_half_restored = now.unfinished.restore == wanted.name
+    return [
+        *_discard(now, wanted.name),
+        *([Step("end", f"restore of {wanted.name}")] if is_half_restored else []),
+    ]
 
 
 def _discard(now: Found, name: str) -> list[Step]:
