@@ -56,7 +56,8 @@ options:
   stop:
     description:
       - Whether VMs that are on are stopped. For a checkpoint their power buttons are pressed, and they are started
-        again when it is taken. For a restore their power is cut, as what they have not written is lost anyway.
+        again when it is taken; nodes of a cluster are refused, as metal3 would switch them on again. For a restore
+        their power is cut, as what they have not written is lost anyway.
       - With neither this nor O(running), VMs that are on are refused.
     type: bool
     default: false

@@ -162,6 +162,9 @@ def test_a_checkpoint_that_is_whole_stays_when_its_run_was_killed_afterwards() -
         (lab(node("a", is_on=True)), RUNNING, []),
         (lab(node("a", is_on=True)), STOPPING, []),
         (lab(node("a", is_on=True)), replace(RUNNING, stop=True), ["arguments.both"]),
+        (lab(node("a"), node("b", is_on=True), cluster="demo-4xk2p"), STOPPING, ["cluster.on"]),
+        (lab(node("a"), cluster="demo-4xk2p"), STOPPING, []),
+        (lab(node("a", is_on=True), cluster="demo-4xk2p"), RUNNING, []),
         (lab(), TAKE, ["nodes.none"]),
         (
             lab(node("a", persistent=False, is_saved=True, lacking=("l.qcow2",))),
@@ -240,6 +243,9 @@ def test_a_message_says_what_to_do() -> None:
         "have them shut down, and started again, by `stop: true` (-e checkpoint_stop=true), or paused for a moment "
         "by `running: true` (-e checkpoint_running=true)."
     )
+    cluster = text(lab(node("a", is_on=True), cluster="demo-4xk2p"), TAKE)
+    assert "checkpoint_stop" not in cluster
+    assert "Or have them paused for a moment by `running: true`" in cluster
     there = {name: kept("a", name=name) for name in ("one", "two")}
     assert "there is none of this name (there is: one and two)" in text(lab(node("a"), checkpoints=there), RESTORE)
 

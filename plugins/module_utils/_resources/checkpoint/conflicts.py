@@ -119,6 +119,11 @@ def _of_taking(now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
         )
     for node in now.nodes.values():
         yield from _unfit(node)
+    on = [node.name for node in now.nodes.values() if node.is_on]
+    if on and now.cluster and wanted.stop and not wanted.running:
+        text = f"{listed(on, LISTED)} {_is(on)} switched on and of cluster {now.cluster}, which switches nodes on again"
+        advice = f"Stop the cluster first, by `make stop`. Or have the nodes paused for a moment by {RUNNING}."
+        yield Finding("cluster.on", about, text, advice, {"vms": on, "cluster": now.cluster})
 
 
 def _unfit(node: FoundNode) -> Iterator[Finding]:
@@ -168,11 +173,12 @@ def _may_be_on(now: Found, wanted: Wanted) -> bool:
 def _on(found: Found, now: Found, wanted: Wanted, about: str) -> Iterator[Finding]:
     on = [node.name for node in now.nodes.values() if node.is_on and node.name not in waiting(found)]
     if on and not _may_be_on(now, wanted):
+        shut_down = "" if now.cluster else f"shut down, and started again, by {STOP}, or "
         advice = (
             f"What they have not written would be lost: switch them off first, or have their power cut by {STOP}."
             if wanted.state == RESTORED
-            else f"Switch them off first, for instance by `make stop`. Or have them shut down, and started again, by "
-            f"{STOP}, or paused for a moment by {RUNNING}."
+            else f"Switch them off first, for instance by `make stop`. Or have them {shut_down}paused for a moment by "
+            f"{RUNNING}."
         )
         yield Finding("nodes.on", about, f"{listed(on, LISTED)} {_is(on)} switched on", advice, {"vms": on})
 
