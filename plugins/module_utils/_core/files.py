@@ -183,7 +183,27 @@ def draft_of(path: Path) -> Path:
 def _numbers(access: Wanted) -> tuple[int, int, int]:
     if isinstance(access, int):
         return os.geteuid(), os.getegid(), access
-    return pwd.getpwnam(access.owner).pw_uid, grp.getgrnam(access.group).gr_gid, access.mode
+    return _user_number(access.owner), _group_number(access.group), access.mode
+
+
+def _user_number(name: str) -> int:
+    """As `user_name` gives it, which may be the number itself."""
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        if name.isdigit():
+            return int(name)
+        raise
+
+
+def _group_number(name: str) -> int:
+    """Likewise."""
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        if name.isdigit():
+            return int(name)
+        raise
 
 
 def user_name(number: int) -> str:

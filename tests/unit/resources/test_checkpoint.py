@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +21,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.
     Unfinished,
     Wanted,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GIB = 1024**3
 UUIDS = {name: f"c5d81e07-6a2b-4f39-b7c4-90e3fa1d582{number}" for number, name in enumerate(("a", "b", "c"))}
@@ -332,6 +331,33 @@ def test_state_is_put_back_as_it_was_with_modes_and_what_was_not_there_goes(tmp_
     (tmp_path / "file").write_text("now")
     store.replace_by(tmp_path / "none", tmp_path / "file")
     assert not (tmp_path / "file").exists()
+
+
+def test_state_is_put_back_whole_and_before_a_restore_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut leaves the file as it was before, or as it was kept."""
+    kept_in, live = tmp_path / "kept", tmp_path / "live"
+    for path, content in ((kept_in, "then"), (live, "now")):
+        path.mkdir()
+        for name in ("vars.fd", "tpm2/state"):
+            (path / name).parent.mkdir(exist_ok=True)
+            (path / name).write_text(content)
+    (kept_in / "vars.fd").chmod(0o640)
+    synced, before = [], (live / "vars.fd").stat().st_ino
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    for name in ("vars.fd", "tpm2"):
+        store.replace_by(kept_in / name, live / name)
+    assert (live / "vars.fd").stat().st_ino != before
+    assert (live / "vars.fd").stat().st_mode & 0o777 == 0o640
+    assert {live / ".vars.fd.new", live / "tpm2/state", live / "tpm2", live} <= set(synced)
+    assert sorted(path.name for path in live.rglob("*")) == ["state", "tpm2", "vars.fd"]
+
+
+def test_an_owner_without_a_name_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("then")
+    os.chown(tmp_path / "own", 64999, 64998)
+    store.copy(tmp_path / "own", tmp_path / "copy")
+    status = (tmp_path / "copy").stat()
+    assert (status.st_uid, status.st_gid) == (64999, 64998)
 
 
 def test_which_nodes_a_stop_has_switched_off_is_kept_too(tmp_path: Path) -> None:

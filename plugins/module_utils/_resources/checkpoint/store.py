@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +48,8 @@ class Store:
     def begin(self, waiting: Unfinished) -> None:
         files.make_directory(self._directory, ROOT_ALONE)
         self._write(self._directory / UNFINISHED, to_dict(waiting))
+        for directory in (self._directory, self._directory.parent):
+            sync_one(directory)
 
     def make(self, name: str) -> None:
         files.make_directory(self.directory_of(name), ROOT_ALONE)
@@ -100,44 +101,57 @@ class Store:
 
 
 def copy(source: Path, target: Path) -> None:
-    """A file, or a directory with all that is in it, with owner and mode."""
+    """A file, or a directory with all that is in it, with owner and mode. No file is there by half."""
     if source.is_dir():
         files.make_directory(target, ROOT_ALONE)
         for entry in removal.entries(source):
             copy(entry, target / entry.name)
+        status = source.stat()
+        os.chown(target, status.st_uid, status.st_gid)
+        target.chmod(status.st_mode & 0o7777)
     else:
         files.make_directory(target.parent, ROOT_ALONE)
-        files.write_into(target, source.read_bytes())
-    status = source.stat()
-    os.chown(target, status.st_uid, status.st_gid)
-    target.chmod(status.st_mode & 0o7777)
+        files.write_whole(target, source.read_bytes(), files.access_of(source) or files.OWNER_ALONE)
 
 
 def link(source: Path, target: Path) -> None:
     """A large file that is never changed: the same one, where both are in one file system."""
     files.make_directory(target.parent, ROOT_ALONE)
-    target.unlink(missing_ok=True)
-    with suppress(OSError):
-        os.link(source, target)
-        return
-    run("cp", "--preserve=all", "--reflink=auto", "--sparse=auto", str(source), str(target))
+    draft = files.draft_of(target)
+    draft.unlink(missing_ok=True)
+    try:
+        os.link(source, draft)
+    except OSError:
+        run("cp", "--preserve=all", "--reflink=auto", "--sparse=auto", str(source), str(draft))
+        sync_one(draft)
+    draft.replace(target)
+    draft.unlink(missing_ok=True)  # one link does not replace another one of the same file
+    sync_one(target.parent)
 
 
 def sync(directory: Path) -> None:
     """So that a power cut leaves a record only with all that it stands for."""
     for path in (directory, *directory.rglob("*")):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_one(path)
+
+
+def sync_one(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def replace_by(source: Path, target: Path) -> None:
-    """As it was kept; what was not there then goes."""
+    """As it was kept; what was not there then goes. Also after a power cut."""
     if target.is_dir():
         shutil.rmtree(target)
     if source.exists():
         copy(source, target)
     else:
         target.unlink(missing_ok=True)
+    if target.is_dir():
+        sync(target)
+    if target.parent.is_dir():
+        sync_one(target.parent)
