@@ -148,6 +148,14 @@ def test_what_a_run_has_left_that_was_killed_is_removed_first_and_nodes_go_on() 
     assert steps(found, RUNNING)[: len(repaired) + 2] == [*repaired, "begin checkpoint x", "pause a, b, c"]
 
 
+def test_a_guest_that_has_not_shut_down_yet_stays_noted_so_that_the_next_run_starts_it() -> None:
+    found = lab(node("a"), node("b", is_on=True), half=("x",), unfinished=Unfinished(checkpoint="x", start=("a", "b")))
+    assert [str(step) for step in state.giving_up(found)] == ["remove checkpoint x", "start a"]
+    later = replace(found, half=(), nodes={"a": node("a", is_on=True), "b": node("b")})
+    assert steps(later, REMOVE) == ["start b", "end checkpoint x"]
+    assert [str(step) for step in state.giving_up(replace(later, nodes={"b": node("b")}))][-1] == "end checkpoint x"
+
+
 def test_a_checkpoint_that_is_whole_stays_when_its_run_was_killed_afterwards() -> None:
     found = lab(node("a"), checkpoints={"x": kept("a")}, unfinished=Unfinished(checkpoint="x", start=("a",)))
     assert steps(found, TAKE) == ["start a", "end checkpoint x"]

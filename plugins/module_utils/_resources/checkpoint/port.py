@@ -29,7 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.
     Unfinished,
     Wanted,
     after_repair,
-    repair,
+    giving_up,
     tag_of,
     waiting_for,
 )
@@ -114,7 +114,7 @@ class CheckpointPort:
         """What fails while a checkpoint is taken is made undone: nodes go on, and no part of it is left."""
         # If that fails, too, the next run finds what is noted.
         with suppress(OperatorError, OSError, libvirt.libvirtError):
-            for step in repair(self._look()) if self._is_taking else ():
+            for step in giving_up(self._look()) if self._is_taking else ():
                 self.apply(step)
 
     def _waiting(self) -> Unfinished:
@@ -160,8 +160,9 @@ class CheckpointPort:
             seconds = look.seconds
         raise OperatorError(
             f"{listed(on, LISTED)} did not shut down within {seconds:.0f} s, so no checkpoint was taken, and what was "
-            "stopped is started again. Switch them off by their BMCs, or take the checkpoint while they run "
-            "(`running: true`, -e checkpoint_running=true)."
+            "stopped is started again. What shuts down later stays off until "
+            f"`make checkpoint-remove NAME={self._wanted.name}`, which starts it. Switch them off by their BMCs, or "
+            "take the checkpoint while they run (`running: true`, -e checkpoint_running=true)."
         )
 
     def _copy_state(self, name: str) -> None:

@@ -159,6 +159,12 @@ def repair(now: Found) -> list[Step]:
     ]
 
 
+def giving_up(now: Found) -> list[Step]:
+    """Likewise, by the run itself. A VM that is still on may shut down later, so it stays noted for the next run."""
+    is_late = any(name in now.nodes and now.nodes[name].is_on for name in now.unfinished.start)
+    return [step for step in repair(now) if step.verb != "end" or not is_late]
+
+
 def paused(now: Found) -> tuple[str, ...]:
     """VMs that wait for a run that has ended."""
     return tuple(name for name in now.unfinished.resume if name in now.nodes and now.nodes[name].is_paused)
