@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint import conflicts, state, store
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint import (
+    conflicts,
+    images,
+    resource,
+    state,
+    store,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.checkpoint.state import (
     Checkpoint,
     Disk,
@@ -380,6 +387,21 @@ def test_which_nodes_a_stop_has_switched_off_is_kept_too(tmp_path: Path) -> None
     assert stopped.read_text() == "then"
     kept_in.restore_stop("running")
     assert not stopped.exists()
+
+
+@pytest.mark.parametrize(("declared", "asked"), [("qcow2", "qcow2"), ("raw", "raw"), ("", "raw")])
+def test_the_format_of_a_disk_is_what_its_vm_declares_and_not_what_a_guest_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: str, asked: str
+) -> None:
+    """Otherwise a guest would have its host open what the header of a qcow2 image names."""
+    (tmp_path / "disk").touch()
+
+    def answer(*command: str) -> str:
+        assert command[command.index("-f") + 1] == asked
+        return json.dumps({"format": asked, "virtual-size": GIB})
+
+    monkeypatch.setattr(images, "run", answer)
+    assert images.look(str(tmp_path / "disk"), declared).format == asked
 
 
 def test_a_medium_is_kept_when_others_remove_theirs(tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ except ImportError:  # connect() has said so by the time that anything here runs
     libvirt_qemu = None
 
 SECTOR = 512
+RAW = "raw"
+"""What libvirt takes a disk for that declares nothing."""
 
 
-def look(path: str) -> FoundDisk:
-    """Also while its VM runs."""
-    info = json.loads(run("qemu-img", "info", "--force-share", "--output=json", path))
+def look(path: str, declared: str) -> FoundDisk:
+    """Also while its VM runs. Declared: the format that it has for its VM. Content is a guest's, and tells none."""
+    info = json.loads(run("qemu-img", "info", "--force-share", "--output=json", "-f", declared or RAW, path))
     return FoundDisk(
         path=path,
         format=info["format"],

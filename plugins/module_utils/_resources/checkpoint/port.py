@@ -247,7 +247,8 @@ class _Own:
 
     def node(self) -> FoundNode:
         directory = vm_host.directory_of_pool(self._connection, self.mark.pool)
-        attached = [f"{directory}/{name}" for name in domain_xml.own_disks(self.root, directory, self.mark.disks)]
+        own = domain_xml.own_disks(self.root, directory, self.mark.disks)
+        attached = {f"{directory}/{name}": domain_xml.disk_of(name, each).format for name, each in own.items()}
         others = [path for path in self._disks() if path not in attached]
         lost = [path for path in attached if not Path(path).exists()]
         return FoundNode(
@@ -257,7 +258,7 @@ class _Own:
             is_paused=self._domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED,
             persistent=bool(self._domain.isPersistent()),
             is_saved=bool(self._domain.isPersistent() and self._domain.hasManagedSaveImage()),
-            disks=tuple(images.look(path) for path in attached if path not in lost),
+            disks=tuple(images.look(path, declared) for path, declared in attached.items() if path not in lost),
             lacking=tuple(Path(path).name for path in [*lost, *self._bases(others, directory)]),
             others=tuple(others),
         )
