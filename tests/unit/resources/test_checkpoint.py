@@ -404,6 +404,16 @@ def test_the_format_of_a_disk_is_what_its_vm_declares_and_not_what_a_guest_write
     assert images.look(str(tmp_path / "disk"), declared).format == asked
 
 
+@pytest.mark.parametrize("wanted", [TAKE, RESTORE, REMOVE])
+def test_check_mode_works_on_a_host_without_libvirt(wanted: Wanted, tmp_path: Path) -> None:
+    uri = f"qemu+unix:///system?socket={tmp_path}/none"
+    params = {"lab": "demo", "home": str(tmp_path), "bmc_home": str(tmp_path), "libvirt_uri": uri}
+    given = {**params, "name": "x", "state": wanted.state, "running": False, "stop": False, "stop_timeout": 1}
+    foreseen = resource.LabCheckpoint.run(given, check_mode=True)
+    assert (foreseen["checkpoint"], foreseen["warnings"]) == (None, [])
+    assert foreseen["changed"] is (wanted is TAKE)
+
+
 def test_a_medium_is_kept_when_others_remove_theirs(tmp_path: Path) -> None:
     medium, own = tmp_path / "image.iso", tmp_path / "kept/medium"
     medium.write_text("image")

@@ -228,7 +228,9 @@ def _taking(now: Found, wanted: Wanted) -> list[Step]:
 
 
 def _restoring(now: Found, wanted: Wanted) -> list[Step]:
-    checkpoint = now.checkpoints[wanted.name]
+    checkpoint = now.checkpoints.get(wanted.name)
+    if checkpoint is None:  # it is refused; check mode plans it on a host without libvirt
+        return []
     on = tuple(name for name, node in now.nodes.items() if node.is_on)
     start = tuple(node.name for node in checkpoint.nodes if node.was_on)
     return [
