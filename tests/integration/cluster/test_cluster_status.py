@@ -111,8 +111,8 @@ def test_an_api_that_does_not_answer_is_silent(api: KubernetesApi, tmp_path: Pat
         elsewhere.write_text(text, encoding="utf-8")
         said = cluster.ask(Client(api.program, elsewhere, tmp_path), {}, {})
     assert (said.cluster.state, said.members) == ("silent", {})
-    assert said.cluster.trouble.startswith(f"127.0.0.1:{port}: ")
-    assert cluster.ask(None, {}, {}).cluster.trouble == "The host has neither oc nor kubectl to ask it with."
+    assert said.cluster.error.startswith(f"127.0.0.1:{port}: ")
+    assert cluster.ask(None, {}, {}).cluster.error == "The host has neither oc nor kubectl to ask it with."
 
 
 def test_one_that_accepts_connections_and_says_nothing_does_not_hold_it_up(
@@ -125,4 +125,4 @@ def test_one_that_accepts_connections_and_says_nothing_does_not_hold_it_up(
         elsewhere = tmp_path / "kubeconfig"
         elsewhere.write_text(text, encoding="utf-8")
         said = cluster.ask(Client(api.program, elsewhere, tmp_path), {}, {})
-    assert (said.cluster.state, said.cluster.trouble) == ("silent", "no answer within 0.2 s")
+    assert (said.cluster.state, said.cluster.error) == ("silent", "no answer within 0.2 s")

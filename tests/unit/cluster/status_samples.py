@@ -41,7 +41,7 @@ BMCS = Bmcs("answers", "https://192.168.126.1:8000", "redfish-virtualmedia", "/v
 RUNNING = Installation("running", "create cluster runs", "control plane", "4.20.3")
 INSTALLED = Installation(
     state="installed",
-    words="installed",
+    outcome="installed",
     stage="complete",
     version="4.20.3",
     kubeconfig=f"{CLUSTER}/auth/kubeconfig",
@@ -51,7 +51,7 @@ INSTALLED = Installation(
 )
 FAILED = Installation(
     state="failed",
-    words="the cluster did not initialize in time",
+    outcome="the cluster did not initialize in time",
     stage="initialize",
     version="4.20.3",
     kubeconfig=f"{CLUSTER}/auth/kubeconfig",
@@ -190,7 +190,7 @@ CASES: dict[str, Observation] = {
         bmcs=replace(BMCS, faults=["status 503 for 10% of requests"]),
         nodes=[
             on(nodes()[0]),
-            on(nodes()[1], bmc_trouble="503: busy"),
+            on(nodes()[1], bmc_error="503: busy"),
             replace(nodes()[2], power="paused"),
             nodes()[3],
             replace(nodes()[4], power="missing", console=""),
@@ -205,7 +205,7 @@ CASES: dict[str, Observation] = {
     "its services do not run": replace(
         MADE,
         networks=[replace(NETWORK, state="inactive", dnsmasq=None)],
-        bmcs=replace(BMCS, state="silent", trouble="Nothing listens at 192.168.126.1:8000/tcp."),
+        bmcs=replace(BMCS, state="silent", error="Nothing listens at 192.168.126.1:8000/tcp."),
         rehearsal=replace(REHEARSED, outcome="failed", failures=1, page=""),
     ),
 }

@@ -56,7 +56,7 @@ def test_without_libvirt_there_is_no_picture() -> None:
 
 
 def test_what_others_say_is_text() -> None:
-    nodes = [on(each, bmc_trouble=EVIL) for each in RAN.nodes]
+    nodes = [on(each, bmc_error=EVIL) for each in RAN.nodes]
     text = page_of(replace(RAN, nodes=nodes, domain=EVIL, unread=[EVIL]))
     assert "<script" not in text
     assert "&lt;script&gt;" in text

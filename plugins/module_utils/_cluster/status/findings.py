@@ -54,8 +54,8 @@ WORDS = {
         "Free some space: VMs that find none are paused.",
     ),
     "bmc.missing": Explanation("The lab has no BMC service on this host."),
-    "bmc.silent": Explanation("The BMC service does not answer: {trouble}", "Its log on the host says why."),
-    "bmc.trouble": Explanation("The BMCs of {nodes} give no answer: {trouble}"),
+    "bmc.silent": Explanation("The BMC service does not answer: {error}", "Its log on the host says why."),
+    "bmc.error": Explanation("The BMCs of {nodes} give no answer: {error}"),
     "bmc.faults": Explanation("The BMCs have faults on purpose: {faults}.", "Module bmc_faults removes them."),
     "node.missing": Explanation("There are no VMs of {nodes}."),
     "node.off": Explanation("Switched off: {nodes}.", "The cluster needs them."),
@@ -67,8 +67,8 @@ WORDS = {
     "rehearsal.failed": Explanation(
         "{failures} checks of the last rehearsal have failed.", "The page says why: {page}"
     ),
-    "installation.failed": Explanation("The installation: {words}.", "What says more: {bundle}"),
-    "api.silent": Explanation("The API of the cluster does not answer: {trouble}"),
+    "installation.failed": Explanation("The installation: {outcome}.", "What says more: {bundle}"),
+    "api.silent": Explanation("The API of the cluster does not answer: {error}"),
     "host.error": Explanation("BareMetalHost {node}: {error}"),
     "host.password": Explanation(
         "The BMC of {node} refuses the password that the cluster has: {error}",
@@ -120,7 +120,7 @@ def _of_installation(state: State, seen: Observation) -> Iterator[Finding]:
     installation = seen.installation
     if installation.state in (outcome.FAILED, outcome.INTERRUPTED):
         bundle = installation.bundle or "/var/lib/nometal/install/" + seen.lab
-        yield _finding("installation.failed", "installation", words=installation.words, bundle=bundle)
+        yield _finding("installation.failed", "installation", outcome=installation.outcome, bundle=bundle)
     elif state is State.REHEARSAL_FAILED or (state is State.PARTIAL and seen.rehearsal.outcome == FAILED):
         page = seen.rehearsal.page or "it is not there any more"
         yield _finding("rehearsal.failed", "rehearsal", failures=seen.rehearsal.failures, page=page)
@@ -169,14 +169,14 @@ def _of_bmcs(seen: Observation) -> Iterator[Finding]:
     if bmcs.state == MISSING and seen.nodes:
         yield _finding("bmc.missing", "BMCs")
     elif bmcs.state == SILENT:
-        yield _finding("bmc.silent", "BMCs", trouble=bmcs.trouble)
+        yield _finding("bmc.silent", "BMCs", error=bmcs.error)
     else:
-        troubles: dict[str, list[str]] = {}
+        by_error: dict[str, list[str]] = {}
         for node in seen.nodes:
-            troubles.setdefault(node.bmc_trouble, []).append(node.name)
-        for trouble, names in troubles.items():
-            if trouble:
-                yield _finding("bmc.trouble", "BMCs", nodes=names, trouble=trouble)
+            by_error.setdefault(node.bmc_error, []).append(node.name)
+        for error, names in by_error.items():
+            if error:
+                yield _finding("bmc.error", "BMCs", nodes=names, error=error)
     if bmcs.faults:
         yield _finding("bmc.faults", "BMCs", faults=list(bmcs.faults))
 
@@ -186,7 +186,7 @@ def _of_cluster(seen: Observation) -> Iterator[Finding]:
     if cluster is None or not any(map(is_on, seen.members)):
         return
     if cluster.state == SILENT:
-        yield _finding("api.silent", "cluster", trouble=cluster.trouble)
+        yield _finding("api.silent", "cluster", error=cluster.error)
     for operator in cluster.operators_failing:
         facts = {"operator": operator.name, "state": operator.state, "message": operator.message}
         yield _finding("operator.failing", "cluster", **facts)

@@ -52,7 +52,7 @@ class Bmcs:
     protocol: str = ""
     credentials: str = ""
     """The file with the accounts."""
-    trouble: str = ""
+    error: str = ""
     faults: Sequence[str] = ()
     """Those that they have on purpose."""
 
@@ -83,7 +83,7 @@ class Node:
     power: str = UNKNOWN
     bmc: str = ""
     """Its address."""
-    bmc_trouble: str = ""
+    bmc_error: str = ""
     address: str = ""
     """That is reserved for it."""
     leases: Sequence[str] = ()
@@ -141,7 +141,8 @@ class Checkpoint:
 class Installation:
     state: str = "nothing"
     """As M(nometal.ipi.cluster_info) says it."""
-    words: str = ""
+    outcome: str = ""
+    """How it ended, or how far it is, in words."""
     stage: str = ""
     version: str = ""
     kubeconfig: str = ""
@@ -183,7 +184,7 @@ class Cluster:
     """What its API says."""
 
     state: str = SILENT
-    trouble: str = ""
+    error: str = ""
     version: str = ""
     operators: int = 0
     operators_failing: Sequence[Operator] = ()

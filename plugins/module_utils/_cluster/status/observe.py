@@ -236,12 +236,12 @@ def _installation(paths: Paths) -> seen.Installation:
     try:
         result = glance(Lookup(paths))
     except (OSError, ValueError, OperatorError) as error:
-        return seen.Installation(state="unknown", words=str(error))
+        return seen.Installation(state="unknown", outcome=str(error))
     version = installer_run.read(paths).version
     bundles = sorted(paths.bundles.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
     return seen.Installation(
         state=result["state"],
-        words=result["words"],
+        outcome=result["words"],
         stage=result["stage"],
         version=version,
         kubeconfig=_if_there(paths.kubeconfig),
@@ -311,10 +311,10 @@ def _bmcs(question: Question) -> tuple[seen.Bmcs, Mapping[str, Mapping[str, Any]
         known = replace(known, faults=[str(rule) for rule in bmc_faults.of_lab(directory).rules])
         said = within(SECONDS, lambda: info.information(home, question.lab, BMC_SECONDS))["nodes"]
     except FAILURES as error:
-        return replace(known, state=seen.SILENT, trouble=str(error)), {}
-    troubles = [node["trouble"] for node in said]
-    if said and all(troubles):
-        known = replace(known, state=seen.SILENT, trouble=troubles[0])
+        return replace(known, state=seen.SILENT, error=str(error)), {}
+    errors = [node["trouble"] for node in said]
+    if said and all(errors):
+        known = replace(known, state=seen.SILENT, error=errors[0])
     return known, {node["name"]: node for node in said}
 
 
@@ -323,7 +323,7 @@ def _listening(bmcs: seen.Bmcs, endpoints: Iterable[Mapping[str, Any]]) -> seen.
     deaf = [f"{each['address']}:{each['port']}/{each['protocol']}" for each in endpoints if each["listening"] is False]
     if bmcs.state != seen.ANSWERS or not deaf:
         return bmcs
-    return replace(bmcs, state=seen.SILENT, trouble=f"Nothing listens at {', '.join(deaf)}.")
+    return replace(bmcs, state=seen.SILENT, error=f"Nothing listens at {', '.join(deaf)}.")
 
 
 def _network(found: Mapping[str, Any]) -> seen.Network:
@@ -350,7 +350,7 @@ def _node(model: Mapping[str, Any], pool: Path, libvirt: InLibvirt, said: Mappin
         installer=bool(model.get("installer")),
         power=seen.power_of(looked_at.state) if looked_at else by_bmc,
         bmc=said.get("address") or "",
-        bmc_trouble=said.get("trouble") or "",
+        bmc_error=said.get("trouble") or "",
         address=next(iter(model.get("ips") or ()), ""),
         leases=_of_macs(libvirt.leases, macs),
         console=looked_at.console if looked_at else "",

@@ -133,7 +133,7 @@ def _of_cluster(cluster: Cluster) -> Iterator[tuple[str, str]]:
     well = cluster.operators - len(cluster.operators_failing)
     if cluster.operators:
         yield "operators", f"{well} of {cluster.operators} are available and not degraded"
-    holders = [f"{vip.kind} {vip.address} on {vip.holder or 'an unknown machine'}" for vip in cluster.vips]
+    holders = [f"{vip.kind} {vip.address} on {vip.holder or 'no known node'}" for vip in cluster.vips]
     if holders:
         yield "addresses", ", ".join(holders)
     expiring = [f"{each.name} until {_time(each.expires)}" for each in cluster.certificates if not each.expired]
