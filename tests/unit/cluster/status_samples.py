@@ -82,7 +82,7 @@ def nodes(**differs: object) -> list[Node]:
 
 
 def on(at: Node, **differs: object) -> Node:
-    return replace(at, power="on", leases=[at.address], disk_bytes=42 * GIB, **differs)  # type: ignore[arg-type]
+    return replace(at, **{"power": "on", "leases": [at.address], "disk_bytes": 42 * GIB, **differs})  # type: ignore[arg-type]
 
 
 def joined(at: Node, **differs: object) -> Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import yaml
 from support import golden, shown_commands
 from support.checkout import ROOT
-from unit.cluster.status_samples import CASES
+from unit.cluster.status_samples import CASES, STORAGE, node, on
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import findings as status_findings
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import screen
@@ -20,7 +21,9 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.next_s
     Command,
     next_steps,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Checkpoint
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State, state_of
+from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.modules import lab_status
 
 SCREENS = Path(__file__).with_name("status.txt")
@@ -149,6 +152,22 @@ def test_a_restore_that_was_interrupted_is_repeated_before_anything_else() -> No
         first.written("inventory/ha", by_make=True) == "make restore LAB=inventory/ha ARGS='-e checkpoint_name=fresh'"
     )
     assert shown_commands.faults(first.written("inventory/ha", by_make=False)) == []
+
+
+def test_disks_with_checkpoints_grow_beyond_their_size() -> None:
+    full = replace(
+        CASES["made"],
+        storage=replace(STORAGE, promised_bytes=120 * GIB, free_bytes=8 * GIB),
+        nodes=[on(node("worker-0", 30), disk_bytes=120 * GIB)],
+    )
+
+    def growth(*held: int) -> list[str]:
+        checkpoints = [Checkpoint(str(each), "2026-11-19T11:02:03Z", held_bytes=each * GIB) for each in held]
+        found = status_findings.findings_of(State.MADE, replace(full, checkpoints=checkpoints))
+        return [finding.facts["growth"] for finding in found if finding.code == "storage.full"]
+
+    assert growth() == growth(8) == []
+    assert growth(8, 40) == ["48.0 GiB"]
 
 
 def test_there_are_three_steps_at_most() -> None:

@@ -159,7 +159,8 @@ def _of_storage(seen: Observation) -> Iterator[Finding]:
     if not storage.is_there:
         yield _finding("storage.missing", "storage", pool=storage.pool)
         return
-    growth = max(storage.promised_bytes - sum(node.disk_bytes for node in seen.nodes), 0)
+    held = sum(checkpoint.held_bytes for checkpoint in seen.checkpoints)
+    growth = max(storage.promised_bytes + held - sum(node.disk_bytes for node in seen.nodes), 0)
     if storage.free_bytes < min(growth, LEAST_FREE_BYTES):
         yield _finding("storage.full", "storage", path=storage.path, free=gib(storage.free_bytes), growth=gib(growth))
 

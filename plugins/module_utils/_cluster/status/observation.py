@@ -135,6 +135,8 @@ class Checkpoint:
     taken: str
     while_running: bool = False
     """Whether nodes were paused for it, and not stopped."""
+    held_bytes: int = 0
+    """That it takes at most, once all that was in the disks is overwritten."""
 
 
 @dataclass(frozen=True)

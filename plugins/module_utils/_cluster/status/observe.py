@@ -220,7 +220,7 @@ def _rehearsal(directory: Path) -> seen.Rehearsal:
 def _checkpoints(question: Question) -> list[seen.Checkpoint]:
     with suppress(OSError, OperatorError):  # only root can read them; one may be damaged
         found = Store(question.home, question.lab).in_order()
-        return [seen.Checkpoint(each.name, each.taken, each.while_running) for each in found]
+        return [seen.Checkpoint(each.name, each.taken, each.while_running, each.held_bytes) for each in found]
     return []
 
 
