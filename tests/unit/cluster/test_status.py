@@ -170,6 +170,13 @@ def test_disks_with_checkpoints_grow_beyond_their_size() -> None:
     assert growth(8, 40) == ["48.0 GiB"]
 
 
+def test_a_cluster_whose_vms_are_gone_has_not_been_stopped() -> None:
+    gone = replace(CASES["installed, stopped"], nodes=[node("worker-0", 30, power="missing")])
+    assert state_of(gone) is State.DEGRADED
+    assert state_of(replace(gone, nodes=[*gone.nodes, node("worker-1", 31)])) is State.DEGRADED
+    assert state_of(replace(gone, nodes=[node("worker-1", 31)])) is State.STOPPED
+
+
 def test_there_are_three_steps_at_most() -> None:
     assert all(len(next_steps(state_of(seen), seen)) in (1, 2, 3) for seen in CASES.values())
 

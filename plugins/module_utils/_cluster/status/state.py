@@ -13,6 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     ANSWERS,
     FAILED,
     MISSING,
+    OFF,
     OK,
     SILENT,
     is_on,
@@ -62,7 +63,7 @@ def state_of(seen: Observation) -> State:
 
 def of_cluster(seen: Observation) -> State:
     on = [node for node in seen.members if is_on(node)]
-    if seen.members and not on:
+    if seen.members and all(node.power == OFF for node in seen.members):
         return State.STOPPED
     if seen.cluster and seen.cluster.state == SILENT:
         return State.UNREACHABLE
