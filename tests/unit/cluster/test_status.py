@@ -22,6 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.next_s
     next_steps,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Checkpoint
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observe import Question, observe
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State, state_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.modules import lab_status
@@ -175,6 +176,18 @@ def test_a_cluster_whose_vms_are_gone_has_not_been_stopped() -> None:
     assert state_of(gone) is State.DEGRADED
     assert state_of(replace(gone, nodes=[*gone.nodes, node("worker-1", 31)])) is State.DEGRADED
     assert state_of(replace(gone, nodes=[node("worker-1", 31)])) is State.STOPPED
+
+
+def test_a_damaged_checkpoint_does_not_hide_the_others(tmp_path: Path) -> None:
+    for name, text in (("whole", '{"name": "whole", "taken": "2026-11-19T11:02:03Z"}'), ("damaged", "{")):
+        record = tmp_path / f"labs/demo/checkpoints/{name}/checkpoint.json"
+        record.parent.mkdir(parents=True)
+        record.write_text(text)
+    uri = f"qemu+unix:///system?socket={tmp_path}/none"
+    seen, _picture = observe(Question(lab="demo", home=str(tmp_path), libvirt_uri=uri, asks=False))
+    assert [checkpoint.name for checkpoint in seen.checkpoints] == ["whole"]
+    [unread] = seen.unread
+    assert unread.startswith(f"{tmp_path}/labs/demo/checkpoints/damaged/checkpoint.json has been damaged")
 
 
 def test_there_are_three_steps_at_most() -> None:

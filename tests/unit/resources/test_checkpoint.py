@@ -325,6 +325,10 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     record.write_text("{")
     with pytest.raises(OperatorError, match=str(record)):
         store.Store(tmp_path, "demo").checkpoints()
+    store.Store(tmp_path, "demo").write(kept("a", name="whole"))
+    [whole], [damaged] = store.Store(tmp_path, "demo").readable()
+    assert whole.name == "whole"
+    assert damaged.startswith(f"{record} has been damaged: ")
 
 
 def test_state_is_put_back_as_it_was_with_modes_and_what_was_not_there_goes(tmp_path: Path) -> None:

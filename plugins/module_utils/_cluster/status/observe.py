@@ -104,6 +104,7 @@ def observe(question: Question) -> tuple[seen.Observation, Mapping[str, Any]]:
 def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, Any]]) -> seen.Observation:
     """What files and the kernel say by themselves."""
     model = question.model
+    checkpoints, damaged = _checkpoints(question)
     return seen.Observation(
         lab=question.lab,
         domain=str(model.get("domain") or record.domain),
@@ -114,7 +115,8 @@ def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, A
         storage=_storage(model, nodes),
         run=_run(question.lab),
         rehearsal=_rehearsal(Path(question.home) / LABS / question.lab),
-        checkpoints=_checkpoints(question),
+        checkpoints=checkpoints,
+        unread=damaged,
         half_restored=_half_restored(question),
     )
 
@@ -133,7 +135,7 @@ def _joined(
         networks=[_network(network) for network in libvirt.picture.get("networks", ())],
         bmcs=_listening(bmcs, libvirt.picture.get("bmc", ())),
         nodes=[_node(node, pool, libvirt, said.get(node["name"], {})) for node in nodes],
-        unread=list(libvirt.picture.get("unread", ())),
+        unread=[*files.unread, *libvirt.picture.get("unread", ())],
     )
 
 
@@ -217,11 +219,12 @@ def _rehearsal(directory: Path) -> seen.Rehearsal:
     return seen.Rehearsal(outcome, began, failures=len(checks), page=str(page) if page.exists() else "")
 
 
-def _checkpoints(question: Question) -> list[seen.Checkpoint]:
-    with suppress(OSError, OperatorError):  # only root can read them; one may be damaged
-        found = Store(question.home, question.lab).in_order()
-        return [seen.Checkpoint(each.name, each.taken, each.while_running, each.held_bytes) for each in found]
-    return []
+def _checkpoints(question: Question) -> tuple[list[seen.Checkpoint], list[str]]:
+    """With what is wrong with those that are damaged."""
+    with suppress(OSError):  # only root can read them
+        found, damaged = Store(question.home, question.lab).readable()
+        return [seen.Checkpoint(each.name, each.taken, each.while_running, each.held_bytes) for each in found], damaged
+    return [], []
 
 
 def _half_restored(question: Question) -> str:

@@ -37,6 +37,12 @@ class Store:
         """The oldest first."""
         return sorted(self.checkpoints().values(), key=lambda checkpoint: checkpoint.taken)
 
+    def readable(self) -> tuple[list[Checkpoint], list[str]]:
+        """The oldest first, and what is wrong with records that are damaged."""
+        read = [self._looked_at(name) for name in self._names()]
+        found = sorted((each for each in read if isinstance(each, Checkpoint)), key=lambda each: each.taken)
+        return found, [each for each in read if isinstance(each, str)]
+
     def half(self) -> tuple[str, ...]:
         """Those without a record."""
         return tuple(name for name in self._names() if not (self.directory_of(name) / RECORD).exists())
@@ -85,6 +91,14 @@ class Store:
 
     def _names(self) -> Iterator[str]:
         return (path.name for path in removal.entries(self._directory) if path.is_dir())
+
+    def _looked_at(self, name: str) -> Checkpoint | str | None:
+        """Itself, or what is wrong with it."""
+        try:
+            text = files.text_of(self.directory_of(name) / RECORD)
+            return None if text is None else self._read(name, text)
+        except (OperatorError, ValueError) as error:
+            return str(error).rstrip(".")
 
     def _read(self, name: str, text: str) -> Checkpoint:
         try:
