@@ -112,7 +112,12 @@ def test_an_api_that_does_not_answer_is_silent(api: KubernetesApi, tmp_path: Pat
         said = cluster.ask(Client(api.program, elsewhere, tmp_path), {}, {})
     assert (said.cluster.state, said.members) == ("silent", {})
     assert said.cluster.error.startswith(f"127.0.0.1:{port}: ")
-    assert cluster.ask(None, {}, {}).cluster.error == "The host has neither oc nor kubectl to ask it with."
+
+
+def test_without_a_client_the_addresses_are_looked_at_all_the_same() -> None:
+    seen = cluster.ask(None, {cluster.API: ["127.0.0.1"]}, {}).cluster
+    assert (seen.state, seen.error) == ("not asked", "The host has neither oc nor kubectl.")
+    assert [vip.kind for vip in seen.vips] == ["API"]
 
 
 def test_one_that_accepts_connections_and_says_nothing_does_not_hold_it_up(

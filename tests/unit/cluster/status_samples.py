@@ -160,6 +160,11 @@ CASES: dict[str, Observation] = {
     "installed, its API is silent": replace(
         WITHOUT_CLUSTER, cluster=Cluster("silent", "api.ha.lab.example.test:6443: Connection refused")
     ),
+    "installed, and no client to ask the cluster with": replace(
+        WITHOUT_CLUSTER,
+        installation=replace(INSTALLED, client=""),
+        cluster=Cluster("not asked", "The host has neither oc nor kubectl.", vips=CLUSTER_WELL.vips),
+    ),
     "installed, the cluster is not well": replace(
         RAN,
         nodes=[

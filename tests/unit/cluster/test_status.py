@@ -44,6 +44,7 @@ STATES = {
     "installed, off after a reboot": State.STOPPED,
     "installed, stopped": State.STOPPED,
     "installed, its API is silent": State.UNREACHABLE,
+    "installed, and no client to ask the cluster with": State.INSTALLED,
     "installed, the cluster is not well": State.DEGRADED,
     "installed, much is wrong": State.DEGRADED,
     "its services do not run": State.PARTIAL,
@@ -188,6 +189,14 @@ def test_a_damaged_checkpoint_does_not_hide_the_others(tmp_path: Path) -> None:
     assert [checkpoint.name for checkpoint in seen.checkpoints] == ["whole"]
     [unread] = seen.unread
     assert unread.startswith(f"{tmp_path}/labs/demo/checkpoints/damaged/checkpoint.json has been damaged")
+
+
+def test_a_cluster_that_cannot_be_asked_is_unreachable_only_if_nothing_answers_at_its_addresses() -> None:
+    seen = CASES["installed, and no client to ask the cluster with"]
+    assert seen.cluster is not None
+    silent = replace(seen.cluster, vips=[replace(vip, answers=False) for vip in seen.cluster.vips])
+    assert state_of(replace(seen, cluster=silent)) is State.UNREACHABLE
+    assert state_of(replace(seen, cluster=replace(silent, vips=[]))) is State.INSTALLED
 
 
 def test_there_are_three_steps_at_most() -> None:

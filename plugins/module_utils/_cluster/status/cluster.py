@@ -18,6 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import ob
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError, shown
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     ANSWERS,
+    NOT_ASKED,
     SILENT,
     Certificate,
     Cluster,
@@ -61,7 +62,7 @@ class Said:
 def ask(client: Client | None, vips: Mapping[str, Sequence[str]], macs: Mapping[str, str]) -> Said:
     """Vips: by what they are for. Macs: of the nodes, with their names."""
     if client is None:
-        return Said(Cluster(SILENT, "The host has neither oc nor kubectl to ask it with.", vips=_vips(vips, macs)))
+        return Said(Cluster(NOT_ASKED, "The host has neither oc nor kubectl.", vips=_vips(vips, macs)))
     silent = _connect(client)
     if silent:
         return Said(Cluster(SILENT, silent, vips=_vips(vips, macs)))

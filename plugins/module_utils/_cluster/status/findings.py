@@ -15,6 +15,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     ACTIVE,
     FAILED,
     MISSING,
+    NOT_ASKED,
     OFF,
     ON,
     SILENT,
@@ -68,6 +69,7 @@ WORDS = {
         "{failures} checks of the last rehearsal have failed.", "The page says why: {page}"
     ),
     "installation.failed": Explanation("The installation: {outcome}.", "What says more: {bundle}"),
+    "api.not-asked": Explanation("The cluster was not asked: {error}", "With either installed there, it is."),
     "api.silent": Explanation("The API of the cluster does not answer: {error}"),
     "host.error": Explanation("BareMetalHost {node}: {error}"),
     "host.password": Explanation(
@@ -92,7 +94,7 @@ PAUSED = (
 )
 WARNINGS = {
     *("run.going", "run.unknown", "storage.full", "bmc.faults", "unread"),
-    *("certificate.expires", "requests.pending", "node.unknown", "vip.silent"),
+    *("certificate.expires", "requests.pending", "node.unknown", "vip.silent", "api.not-asked"),
 }
 
 
@@ -188,6 +190,8 @@ def _of_cluster(seen: Observation) -> Iterator[Finding]:
         return
     if cluster.state == SILENT:
         yield _finding("api.silent", "cluster", error=cluster.error)
+    if cluster.state == NOT_ASKED:
+        yield _finding("api.not-asked", "cluster", error=cluster.error)
     for operator in cluster.operators_failing:
         facts = {"operator": operator.name, "state": operator.state, "message": operator.message}
         yield _finding("operator.failing", "cluster", **facts)

@@ -17,6 +17,8 @@ ON, OFF, MISSING, UNKNOWN = "on", "off", "missing", "unknown"
 ACTIVE, INACTIVE = "active", "inactive"
 ANSWERS, SILENT = "answers", "silent"
 """Of BMCs and of the API; BMCs may be missing, too."""
+NOT_ASKED = "not asked"
+"""Of the API, where no client is."""
 OK, FAILED, NEVER = "ok", "failed", "never"
 """Of the last rehearsal."""
 

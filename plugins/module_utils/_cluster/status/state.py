@@ -13,6 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     ANSWERS,
     FAILED,
     MISSING,
+    NOT_ASKED,
     OFF,
     OK,
     SILENT,
@@ -21,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Word
 
 if TYPE_CHECKING:
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Observation
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Cluster, Observation
 
 
 class State(Word):
@@ -65,10 +66,16 @@ def of_cluster(seen: Observation) -> State:
     on = [node for node in seen.members if is_on(node)]
     if seen.members and all(node.power == OFF for node in seen.members):
         return State.STOPPED
-    if seen.cluster and seen.cluster.state == SILENT:
+    if seen.cluster and is_silent(seen.cluster):
         return State.UNREACHABLE
     is_well = is_whole(seen) and len(on) == len(seen.members) and not has_problems(seen)
     return State.INSTALLED if is_well else State.DEGRADED
+
+
+def is_silent(cluster: Cluster) -> bool:
+    """Of one that could not be asked, whether it answers at any of its addresses is all that is known."""
+    answers = not cluster.vips or any(vip.answers for vip in cluster.vips)
+    return cluster.state == SILENT or (cluster.state == NOT_ASKED and not answers)
 
 
 def has_problems(seen: Observation) -> bool:
