@@ -91,7 +91,7 @@ def test_what_it_says_of_nodes_operators_and_certificates(api: KubernetesApi, mo
     assert (seen.state, seen.version, seen.operators) == ("answers", "4.20.3", 2)
     assert seen.operators_failing == [Operator("console", "degraded", "no answer")]
     certificates = {certificate.name: certificate for certificate in seen.certificates}
-    assert certificates["signer of the kubelets' clients"].expires == EXPIRES
+    assert certificates["signer of the API server's client certificates for kubelets"].expires == EXPIRES
     assert certificates["serving the API"].expires > EXPIRES[:4]
     assert "c2VjcmV0" not in repr(said)
     assert [(vip.kind, vip.answers, vip.holder) for vip in seen.vips] == [("API", True, ""), ("ingress", False, "")]

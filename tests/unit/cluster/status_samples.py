@@ -101,7 +101,7 @@ CLUSTER_WELL = Cluster(
     ],
     certificates=[
         Certificate("serving the API", "2026-12-28T10:00:00Z"),
-        Certificate("signer of the kubelets' clients", "2027-11-19T10:00:00Z"),
+        Certificate("signer of the API server's client certificates for kubelets", "2027-11-19T10:00:00Z"),
     ],
 )
 MADE = Observation(
@@ -184,7 +184,7 @@ CASES: dict[str, Observation] = {
             vips=[Vip("API", "192.168.126.5", "control-plane-1", answers=True), Vip("ingress", "192.168.126.6")],
             certificates=[
                 Certificate("serving the API", expired=True),
-                Certificate("signer of the kubelets' clients", "2026-11-30T10:00:00Z"),
+                Certificate("signer of the API server's client certificates for kubelets", "2026-11-30T10:00:00Z"),
             ],
         ),
     ),

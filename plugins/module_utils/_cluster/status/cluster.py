@@ -19,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors im
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     ANSWERS,
     NOT_ASKED,
+    OF_SIGNER,
     SILENT,
     Certificate,
     Cluster,
@@ -197,7 +198,7 @@ def _signer(client: Client) -> Certificate | None:
         for item in found:
             expires = ((item.get("metadata") or {}).get("annotations") or {}).get(NOT_AFTER)
             if expires:
-                return Certificate("signer of the kubelets' clients", str(expires))
+                return Certificate(OF_SIGNER, str(expires))
     return None
 
 

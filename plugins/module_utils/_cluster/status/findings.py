@@ -16,6 +16,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     FAILED,
     MISSING,
     NOT_ASKED,
+    OF_SIGNER,
     OFF,
     ON,
     SILENT,
@@ -40,6 +41,7 @@ LEAST_FREE_BYTES = 10 * GIB
 SOON = timedelta(days=30)
 DATE = len("2026-11-20")
 RENEWED = "A cluster that runs renews it by itself."
+SIGNER_RENEWED = "A cluster that runs renews it by itself, but not one of OpenShift 4.12."
 WORDS = {
     "run.going": Explanation("Another run has the lab: {by}."),
     "run.ended": Explanation("A run has ended before it was complete: {by}.", "The same command again completes it."),
@@ -206,11 +208,12 @@ def _of_cluster(seen: Observation) -> Iterator[Finding]:
 
 
 def _of_certificate(certificate: Certificate, now: str) -> Iterator[Finding]:
+    advice = SIGNER_RENEWED if certificate.name == OF_SIGNER else RENEWED
     if certificate.expired or certificate.expires <= now:
-        yield _finding("certificate.expired", "cluster", certificate=certificate.name, advice=RENEWED)
+        yield _finding("certificate.expired", "cluster", certificate=certificate.name, advice=advice)
     elif datetime.fromisoformat(certificate.expires[:DATE]) - datetime.fromisoformat(now[:DATE]) < SOON:
         facts = {"certificate": certificate.name, "expires": certificate.expires[:DATE]}
-        yield _finding("certificate.expires", "cluster", **facts, advice=RENEWED)
+        yield _finding("certificate.expires", "cluster", **facts, advice=advice)
 
 
 def _of_members(seen: Observation) -> Iterator[Finding]:

@@ -19,6 +19,8 @@ ANSWERS, SILENT = "answers", "silent"
 """Of BMCs and of the API; BMCs may be missing, too."""
 NOT_ASKED = "not asked"
 """Of the API, where no client is."""
+OF_SIGNER = "signer of the API server's client certificates for kubelets"
+"""Of a certificate."""
 OK, FAILED, NEVER = "ok", "failed", "never"
 """Of the last rehearsal."""
 
