@@ -27,7 +27,7 @@ class ActionModule(ActionBase):
         result = dict(self._execute_module("nometal.ipi.lab_status", arguments, task_vars=task_vars))
         callback = str(constants.DEFAULT_STDOUT_CALLBACK).rpartition(".")[2]
         picture, page = result.pop("picture", {}), str(arguments.get("page") or "")
-        if not result.get("failed") and page:
+        if not result.get("failed") and page and not self._task.check_mode:
             text = status_page.page(result["status"], picture, result["lines"][0])
             Path(page).expanduser().write_text(text, encoding="utf-8")
         if not result.get("failed") and callback not in QUIET_CALLBACKS:

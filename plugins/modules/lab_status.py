@@ -38,7 +38,7 @@ options:
   page:
     description:
       - A file on the controller, to which the same is written as a page for browsers, with a picture of the lab. The
-        page executes and loads nothing. With O(lab) only.
+        page executes and loads nothing. With O(lab) only, and not in check mode.
     type: str
     default: ""
   home:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 from unit.cluster.status_samples import CASES, RAN, on
 from unit.rehearsal import reports
 
+from ansible_collections.nometal.ipi.plugins.action.lab_status import ActionModule
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Observation
 from ansible_collections.nometal.ipi.plugins.modules import lab_status
 from ansible_collections.nometal.ipi.plugins.plugin_utils.status_page.page import page
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WITHOUT_END = {"meta", "rect", "polyline", "circle", "path"}
 EVIL = "<script>alert(1)</script>"
@@ -38,6 +44,18 @@ class Elements(HTMLParser):
 def page_of(seen: Observation, picture: dict[str, object] | None = None) -> str:
     told = lab_status.told(seen, {}, brief=False)
     return page(told["status"], picture or {}, told["lines"][0])
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_it_is_written_except_in_check_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, check_mode: bool
+) -> None:
+    file = tmp_path / "status.html"
+    task = MagicMock(args={"lab": "ha", "page": str(file), "output": "nothing"}, async_val=0, check_mode=check_mode)
+    action = ActionModule(task, *(MagicMock() for _others in range(5)))
+    monkeypatch.setattr(action, "_execute_module", lambda *_names, **_others: lab_status.told(RAN, {}, brief=False))
+    assert "failed" not in action.run()
+    assert file.exists() is not check_mode
 
 
 @pytest.mark.parametrize("case", CASES)
