@@ -149,7 +149,9 @@ steps:
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.power import Bmcs
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import client_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power import diagnosis
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import EtcdBackup
@@ -174,6 +176,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 ARGUMENTS = {
     "lab": {"type": "str", "required": True},
@@ -197,6 +200,10 @@ ARGUMENTS = {
 NO_CLIENT = (
     "The cluster of lab {lab} cannot be asked: the host has no `oc` in {tools}, and no `oc` or `kubectl` elsewhere."
 )
+NOT_INSTALLED = (
+    "The lab's installation has not succeeded, so its nodes were treated as those of a lab without a cluster. If there "
+    "is one, start the nodes, and run this again when its API answers."
+)
 
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
@@ -206,18 +213,38 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     state = glance(Installation(paths))["state"]
     if state == outcome.RUNNING:
         raise OperatorError(f"The installation of lab {params['lab']} runs: wait until it has ended.")
-    client = client_of(paths, params["tools"]) if state == outcome.INSTALLED else None
-    is_stop = params["state"] == "stopped"
-    if state == outcome.INSTALLED and client is None and not (is_stop and params["force"]):
-        raise OperatorError(NO_CLIENT.format(**params))
+    client, warnings = client_for(params, paths, state)
     log = Silence() if check_mode else EventLog(paths.power_events)
     switching = Switching(bmcs, log, params["shutdown_seconds"])
     lab = Lab(nodes, switching, Record(params["home"], params["lab"]), check_mode)
+    is_stop = params["state"] == "stopped"
     if client is None:
         result = lab.stop() if is_stop else lab.start()
-        result["warnings"] += [WITHOUT_API] if state == outcome.INSTALLED else []
+        result["warnings"] += warnings
         return result
     return stop(params, lab, client) if is_stop else start(params, lab, client)
+
+
+def client_for(params: dict[str, Any], paths: Paths, state: str) -> tuple[Client | None, list[str]]:
+    """By which the lab's cluster is asked, or None if the lab has none; and what to warn of then.
+
+    An installation that has failed may have made a cluster nevertheless: one whose operators did not settle in time.
+    """
+    if not (state == outcome.INSTALLED or paths.kubeconfig.exists()):
+        return None, []
+    client = client_of(paths, params["tools"])
+    if state == outcome.INSTALLED:
+        if client is None and not (params["state"] == "stopped" and params["force"]):
+            raise OperatorError(NO_CLIENT.format(**params))
+        return client, [] if client else [WITHOUT_API]
+    try:
+        if client is not None:
+            client.get(objects.NODES)
+            return client, []
+        said = NO_CLIENT.format(**params)
+    except ApiError as error:
+        said = str(error)
+    return None, [f"{said} {NOT_INSTALLED}"]
 
 
 def stop(params: dict[str, Any], lab: Lab, client: Client) -> dict[str, Any]:
