@@ -19,7 +19,8 @@ description:
     approved. What a stop has cordoned and paused is released, and operators are waited for.
   - A stop notes which VMs it switches off, before the first of them. A start switches on those. Without such a note, as
     after a power cut, it switches on the nodes that belong to the cluster, if there is one.
-  - Either can be repeated, also after a run that was killed, and changes nothing once it is done.
+  - Either can be repeated, also after a run that was killed, and changes nothing once it is done. One that
+    finds another at work waits until that has ended.
 author:
   - nometal.ipi contributors (@nometal)
 attributes:
@@ -170,6 +171,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress impo
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.events import EventLog
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import one_at_a_time
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import paths_of
 
 if TYPE_CHECKING:
@@ -208,6 +210,12 @@ NOT_INSTALLED = (
 
 def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
     paths = paths_of(params["lab"])
+    # A run outlives an Ansible that is cancelled, and the lab's lock with it.
+    with one_at_a_time(f"cluster_power-{paths.lab}", check_mode=check_mode):
+        return switch(params, paths, check_mode=check_mode)
+
+
+def switch(params: dict[str, Any], paths: Paths, *, check_mode: bool) -> dict[str, Any]:
     bmcs = Bmcs(params["bmc_home"], params["lab"], params["bmc_software"])
     nodes = [node for node in map(Node.of_model, params["nodes"]) if node.vm_name in bmcs.names]
     state = glance(Installation(paths))["state"]
