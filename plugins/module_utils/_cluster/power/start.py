@@ -67,17 +67,27 @@ class ClusterStart:
         workers = [node for node in off if not node.is_control_plane]
         if self.lab.check_mode:
             return self._foreseen(control_plane, workers)
+        self._see_through(wanted, control_plane, workers, is_recorded=bool(recorded))
+        return self._shown()
+
+    def _see_through(
+        self, wanted: Sequence[Node], control_plane: Sequence[Node], workers: Sequence[Node], *, is_recorded: bool
+    ) -> None:
+        """Control plane and workers: those that are off."""
         self._switch_on(control_plane)
         members = self._await_api()
-        self._await_ready([node for node in wanted if node.is_control_plane], control_plane)
-        if not recorded:  # a VM of lab_spec need not be in the cluster yet
+        late = self._await_ready([node for node in wanted if node.is_control_plane])
+        if late and not has_majority(members, [node for node in wanted if node not in late]):
+            raise self._not_ready(late)
+        if not is_recorded:  # a VM of lab_spec need not be in the cluster yet
             workers = [node for node in workers if node in {member.node for member in members}]
         self._switch_on(workers)
-        self._await_ready(wanted, workers)
+        late = self._await_ready(wanted, late)
         self._release()
         self._settle()
+        if late:
+            raise self._not_ready(late)
         self.lab.record.remove()
-        return self._shown()
 
     def _shown(self) -> dict[str, Any]:
         return {**self._result.to_dict([]), "left": sorted(self._left)}
@@ -120,27 +130,29 @@ class ClusterStart:
         except ApiError as error:
             return None, str(error)
 
-    def _await_ready(self, nodes: Sequence[Node], switched: Collection[Node]) -> None:
-        """Of nodes that were just switched on, the API says what it last knew until it has heard of them."""
-        waiting: list[Member] = []
+    def _await_ready(self, nodes: Sequence[Node], given_up: Collection[Node] = ()) -> list[Node]:
+        """Those that are not in the end, of which those that were given up before are not waited for."""
+        late = list(nodes)
 
         def are_up() -> bool:
             self._approve()
             heard = self.cluster.heartbeats()
             members = [member for member in self.cluster.members() if member.node in nodes]
-            waiting[:] = [member for member in members if not self._is_up(member, heard, switched)]
-            return not waiting
+            late[:] = [member.node for member in members if not self._is_up(member, heard)]
+            return {*late} <= {*given_up}
 
-        if self._comes_true(are_up, self.limits.nodes):
-            return
-        late = [member.node for member in waiting] or list(nodes)
+        self._comes_true(are_up, self.limits.nodes)
+        return late
+
+    def _not_ready(self, late: Sequence[Node]) -> OperatorError:
         names = ", ".join(names_of(late))
-        raise self._stalled(f"Nodes are not ready after {self.limits.nodes / MINUTE:.0f} min: {names}", late)
+        return self._stalled(f"Nodes are not ready after {self.limits.nodes / MINUTE:.0f} min: {names}", late)
 
-    def _is_up(self, member: Member, heard: dict[str, str], switched: Collection[Node]) -> bool:
+    def _is_up(self, member: Member, heard: dict[str, str]) -> bool:
+        """The API says what it last knew of a node until it has heard of it."""
         now = heard.get(member.name)
         first = self._heard.setdefault(member.name, now or "")
-        is_heard = member.node not in switched or now is None or now != first
+        is_heard = now is None or now != first
         self._tell(str(member), "is ready" if member.ready and is_heard else "is not ready yet")
         return member.ready and is_heard
 
@@ -213,6 +225,12 @@ class ClusterStart:
         if self._told.get(who) != state:
             self._told[who] = state
             self.lab.switching.log.note(who, state, trouble=trouble)
+
+
+def has_majority(members: Iterable[Member], ready: Collection[Node]) -> bool:
+    """Whether these are most of the cluster's control plane."""
+    control_plane = [member.node for member in members if member.node.is_control_plane]
+    return 2 * sum(node in ready for node in control_plane) > len(control_plane)
 
 
 def steps_of_release(members: Iterable[Member], hosts: Iterable[objects.BareMetalHost]) -> list[Step]:

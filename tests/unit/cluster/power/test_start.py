@@ -1,0 +1,78 @@
+"""Seeing a start through: nodes that do not come back, what the API said before, and which requests are approved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.power_fakes import MASTERS, NODES, WORKERS, Bmcs, FakeCluster, Log, steps
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Member
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Record
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.start import ClusterStart, Limits
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.switching import Switching
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMITS = Limits(api=100, nodes=200, operators=300)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """Of a stop that has switched all off."""
+    made = Record(tmp_path, "demo")
+    made.add([node.vm_name for node in NODES])
+    return made
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    marked = {node.name: Member(node, node.name, unschedulable=True, marked=True) for node in NODES}
+    return FakeCluster(bmcs=Bmcs([]), known=marked)
+
+
+def start(cluster: FakeCluster, record: Record) -> dict[str, Any]:
+    lab = Lab(NODES, Switching(cluster.bmcs, Log(), 100, cluster.time.clock), record)
+    return ClusterStart(lab, cluster, lambda _names: [], LIMITS, cluster.time.clock).run()
+
+
+def test_all_come_back(cluster: FakeCluster, record: Record) -> None:
+    start(cluster, record)
+    assert cluster.done == [f"uncordon {node.name}" for node in NODES]
+    assert record.names() == []
+
+
+@pytest.mark.parametrize("dead", ["master-1", "worker-0"])
+def test_one_dead_node_is_named_after_the_others_are_back(cluster: FakeCluster, record: Record, dead: str) -> None:
+    cluster.dead = {dead}
+    with pytest.raises(OperatorError, match=f"Nodes are not ready after 3 min: {dead}\\."):
+        start(cluster, record)
+    assert cluster.bmcs.on == {node.vm_name for node in NODES}
+    assert cluster.done == [f"uncordon {node.name}" for node in NODES]
+    assert record.names()  # the next start goes on
+    assert cluster.time.now < 2 * LIMITS.nodes  # it is not waited for twice
+
+    cluster.dead.clear()
+    start(cluster, record)
+    assert record.names() == []
+
+
+def test_without_a_majority_of_the_control_plane_nothing_else_is_started(cluster: FakeCluster, record: Record) -> None:
+    cluster.dead = {"master-0", "master-2"}
+    with pytest.raises(OperatorError, match="master-0, master-2"):
+        start(cluster, record)
+    assert cluster.bmcs.on == {node.vm_name for node in MASTERS}
+    assert cluster.done == []
+
+
+def test_a_node_that_this_run_has_not_switched_on_has_to_be_heard_too(cluster: FakeCluster, record: Record) -> None:
+    """The run before has switched it on and was killed. What the API says of it is from before the stop."""
+    cluster.bmcs.on = {node.vm_name for node in NODES}
+    cluster.dead = {WORKERS[1].name}
+    with pytest.raises(OperatorError, match=r": worker-1\."):
+        start(cluster, record)
+    cluster.dead.clear()
+    assert steps(start(cluster, record), "switch on") == []
