@@ -559,9 +559,9 @@ INSTALLATION = (
     Fault(
         "a-stop-backs-etcd-up-again",
         f"{UTILS}/_cluster/power/stop.py",
-        "if backs_up and not has_begun",
-        "if backs_up",
-        "tests/unit/cluster/power/test_judgements.py",
+        "self.backup is not None and not self.lab.has_begun_to_stop(on)",
+        "self.backup is not None",
+        "tests/unit/cluster/power/test_stop.py",
     ),
 )
 

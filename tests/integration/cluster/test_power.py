@@ -148,7 +148,7 @@ def test_a_stop_that_was_killed_is_gone_on_with_although_the_api_is_gone(cluster
         cluster.bmcs.machines[name].on = True
     stopped = cluster.stop()
     assert stopped["steps"] == ["shut down worker-0", "shut down control-plane-1"]
-    assert any("goes on" in warning for warning in stopped["warnings"])
+    assert any("Continuing a stop" in warning for warning in stopped["warnings"])
     cluster.start()
     assert (cluster.ready(), cluster.unschedulable()) == (ALL, set())
 

@@ -160,7 +160,8 @@ def _member(item: Mapping[str, Any], nodes: Iterable[Node]) -> Member | None:
         name=seen.name,
         ready=seen.is_ready,
         unschedulable=seen.unschedulable,
-        marked=MARK in (metadata.get("annotations") or {}),
+        # Others who uncordon it leave our annotation.
+        marked=seen.unschedulable and MARK in (metadata.get("annotations") or {}),
         created=objects.seconds_of(str(metadata.get("creationTimestamp") or "")),
     )
 

@@ -52,6 +52,11 @@ class Lab:
     record: Record
     check_mode: bool = False
 
+    def has_begun_to_stop(self, on: Collection[Node]) -> bool:
+        """Whether a stop of before has switched nodes off, and was interrupted. A record alone may be an old one."""
+        recorded = self.record.names()
+        return any(node.vm_name in recorded and node not in on for node in self.nodes)
+
     def stop(self) -> dict[str, Any]:
         result = Result()
         self.shut_down(self.switching.those_on(self.nodes), result)

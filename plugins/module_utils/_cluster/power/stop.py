@@ -31,7 +31,7 @@ WITHOUT_API = (
     "may switch nodes on again that are stopped."
 )
 FORCE = "To stop the nodes nevertheless, set cluster_stop_force=true."
-GOES_ON = "The stop that was interrupted when it had begun to switch nodes off goes on."
+GOES_ON = "Continuing a stop that was interrupted after nodes were switched off."
 NO_BACKUP = "etcd is not backed up, for which `oc` is needed on the host: there is only `kubectl`."
 SKIP_BACKUP = "To stop without a backup of etcd, set cluster_stop_backup=false."
 
@@ -67,32 +67,32 @@ class ClusterStop:
         try:
             members = self.cluster.members()
         except ApiError as error:
-            self._go_without(error, result)
+            self._go_without(error, on, result)
         else:
-            self._check(members, result)
+            self._check(members, on, result)
             self._prepare(members, on, result)
         self.lab.shut_down(on, result, self.holders() if len(on) > 1 else ())
         return result.to_dict(self.lab.switching.forced)
 
-    def _go_without(self, error: ApiError, result: Result) -> None:
+    def _go_without(self, error: ApiError, on: Sequence[Node], result: Result) -> None:
         """All that needs the API was done when a stop of before has begun to switch nodes off."""
-        if self.lab.record.names():
+        if self.lab.has_begun_to_stop(on):
             result.warnings.append(f"{error} {GOES_ON}")
         elif self.options.force:
             result.warnings.append(f"{error} {WITHOUT_API}")
         else:
             raise OperatorError(f"{error} Nothing was stopped. {WITHOUT_API} {FORCE}")
 
-    def _check(self, members: Sequence[Member], result: Result) -> None:
+    def _check(self, members: Sequence[Member], on: Sequence[Node], result: Result) -> None:
         found = [str(finding) for finding in judgements.blockers(members, self.cluster.operators())]
-        goes_on = any(member.marked for member in members) and bool(self.lab.record.names())
-        if found and not goes_on and not self.options.force:
+        if found and not self.lab.has_begun_to_stop(on) and not self.options.force:
             raise OperatorError("\n".join(["Nothing was stopped.", *found, FORCE]))
         late = judgements.warnings(members, self.cluster.expiries(), self.options.days, self.now())
         result.warnings += [*found, *map(str, late)]
 
     def _prepare(self, members: Sequence[Member], on: Sequence[Node], result: Result) -> None:
-        steps = plan(members, self._hosts(), on, backs_up=self.backup is not None)
+        backs_up = self.backup is not None and not self.lab.has_begun_to_stop(on)
+        steps = plan(members, self._hosts(), on, backs_up=backs_up)
         result.steps += steps
         by_name = {str(member): member for member in members}
         for step in [] if self.lab.check_mode else steps:
@@ -150,7 +150,6 @@ def plan(
     cordoned = tuple(str(member) for member in members if not member.unschedulable)
     drained = tuple(str(member) for member in present if member.ready and not member.node.is_control_plane)
     paused = tuple(host.name for host in hosts if objects.PAUSED not in host.annotations)
-    has_begun = any(member.marked for member in members)
-    steps = [Step(BACK_UP, ETCD)] if backs_up and not has_begun else []
+    steps = [Step(BACK_UP, ETCD)] if backs_up else []
     steps += [Step(verb, names) for verb, names in ((CORDON, cordoned), (DRAIN, drained), (PAUSE, paused)) if names]
     return steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,13 +13,19 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import ob
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power import judgements
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import KEPT, EtcdBackup
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Member, Operator
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import (
+    MARK,
+    Cluster,
+    Member,
+    Operator,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.stop import plan
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 NOW = 1_800_000_000.0
@@ -97,9 +103,22 @@ def test_what_is_planned() -> None:
         "pause master-0",
     ]
     marked = [Member(MASTER, "master-0", unschedulable=True, marked=True), Member(WORKER, "worker-0", ready=False)]
-    assert [str(step) for step in plan(marked, [], both, backs_up=True)] == ["cordon worker-0"]
+    assert [str(step) for step in plan(marked, [], both, backs_up=False)] == ["cordon worker-0"]
     off = [Member(MASTER, "master-0", unschedulable=True), Member(WORKER, "worker-0", unschedulable=True)]
     assert plan(off, HOSTS[1:], [MASTER], backs_up=False) == []
+
+
+@pytest.mark.parametrize(("unschedulable", "marked"), [(True, True), (None, False)])
+def test_a_mark_that_others_have_left_is_none(unschedulable: bool | None, marked: bool, tmp_path: Path) -> None:
+    """`oc adm uncordon` leaves the annotation."""
+    node = {"metadata": {"name": "worker-0", "annotations": {MARK: ""}}, "spec": {"unschedulable": unschedulable}}
+
+    class Api(Client):
+        def get(self, *_: Any, **__: Any) -> list[Mapping[str, Any]]:
+            return [node]
+
+    [member] = Cluster(Api(tmp_path, tmp_path, tmp_path), [WORKER]).members()
+    assert member.marked is marked
 
 
 class Oc:
