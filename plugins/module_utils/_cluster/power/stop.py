@@ -30,9 +30,11 @@ WITHOUT_API = (
     "Without the API no certificates are looked at, etcd is not backed up, no node is cordoned and drained, and metal3 "
     "may switch nodes on again that are stopped."
 )
+MAY_BE_CORDONED = "Nodes may be cordoned, and their hosts paused: `make start` releases them."
 FORCE = "To stop the nodes nevertheless, set cluster_stop_force=true."
 GOES_ON = "Continuing a stop that was interrupted after nodes were switched off."
 NO_BACKUP = "etcd is not backed up, for which `oc` is needed on the host: there is only `kubectl`."
+NOBODY_BACKS_UP = "etcd is not backed up: no node of the control plane is ready."
 SKIP_BACKUP = "To stop without a backup of etcd, set cluster_stop_backup=false."
 
 
@@ -58,6 +60,8 @@ class ClusterStop:
     backup: Backup | None = None
     """None: etcd is not backed up."""
     now: Callable[[], float] = time.time
+    _has_changed: bool = False
+    """Whether the API was asked to change anything."""
 
     def run(self) -> dict[str, Any]:
         result = Result()
@@ -66,11 +70,10 @@ class ClusterStop:
             return result.to_dict([])
         try:
             members = self.cluster.members()
-        except ApiError as error:
-            self._go_without(error, on, result)
-        else:
             self._check(members, on, result)
             self._prepare(members, on, result)
+        except ApiError as error:
+            self._go_without(error, on, result)
         self.lab.shut_down(on, result, self.holders() if len(on) > 1 else ())
         return result.to_dict(self.lab.switching.forced)
 
@@ -81,7 +84,8 @@ class ClusterStop:
         elif self.options.force:
             result.warnings.append(f"{error} {WITHOUT_API}")
         else:
-            raise OperatorError(f"{error} Nothing was stopped. {WITHOUT_API} {FORCE}")
+            cordoned = f" {MAY_BE_CORDONED}" if self._has_changed else ""
+            raise OperatorError(f"{error} Nothing was stopped.{cordoned} {WITHOUT_API} {FORCE}")
 
     def _check(self, members: Sequence[Member], on: Sequence[Node], result: Result) -> None:
         found = [str(finding) for finding in judgements.blockers(members, self.cluster.operators())]
@@ -92,22 +96,21 @@ class ClusterStop:
 
     def _prepare(self, members: Sequence[Member], on: Sequence[Node], result: Result) -> None:
         backs_up = self.backup is not None and not self.lab.has_begun_to_stop(on)
-        steps = plan(members, self._hosts(), on, backs_up=backs_up)
-        result.steps += steps
         by_name = {str(member): member for member in members}
-        for step in [] if self.lab.check_mode else steps:
-            self._do(step, by_name, result)
+        for step in plan(members, self._hosts(), on, backs_up=backs_up):
+            if self.lab.check_mode or self._do(step, by_name, result):
+                result.steps.append(step)
 
     def _hosts(self) -> list[BareMetalHost]:
         names = {node.name for node in self.lab.nodes}
         return [host for host in self.cluster.hosts() if host.name in names]
 
-    def _do(self, step: Step, members: dict[str, Member], result: Result) -> None:
-        log = self.lab.switching.log
+    def _do(self, step: Step, members: dict[str, Member], result: Result) -> bool:
+        """Whether it was done."""
         if step.verb == BACK_UP:
-            log.note(ETCD, "is backed up")
-            self._back_up(members.values(), result)
-        elif step.verb == PAUSE:
+            return self._back_up(members.values(), result)
+        log, self._has_changed = self.lab.switching.log, True
+        if step.verb == PAUSE:
             log.note(CLUSTER, "metal3 leaves the nodes alone from now on")
             for name in step.target:
                 self.cluster.pause(name)
@@ -118,6 +121,7 @@ class ClusterStop:
         else:
             for name in step.target:
                 self._drain(members[name], result)
+        return True
 
     def _drain(self, member: Member, result: Result) -> None:
         log = self.lab.switching.log
@@ -128,18 +132,22 @@ class ClusterStop:
             log.note(str(member), said, trouble=True)
             result.warnings.append(f"{member}: {said}")
 
-    def _back_up(self, members: Iterable[Member], result: Result) -> None:
+    def _back_up(self, members: Iterable[Member], result: Result) -> bool:
         ready = next((member for member in members if member.node.is_control_plane and member.ready), None)
         if self.backup is None or ready is None:
-            return
+            result.warnings.append(NOBODY_BACKS_UP)
+            return False
+        log = self.lab.switching.log
+        log.note(ETCD, "is backed up")
         try:
             path = self.backup.take(ready.name)
         except OperatorError as error:
             if not self.options.force:
                 raise OperatorError(f"{error} {SKIP_BACKUP}") from error
             result.warnings.append(str(error))
-        else:
-            self.lab.switching.log.note(ETCD, f"is backed up: {path}")
+            return False
+        log.note(ETCD, f"is backed up: {path}")
+        return True
 
 
 def plan(

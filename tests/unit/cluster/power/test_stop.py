@@ -10,7 +10,12 @@ from support.power_fakes import MASTERS, NODES, WORKERS, Bmcs, FakeCluster, Log
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Member, Operator
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.stop import GOES_ON, ClusterStop, Options
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.stop import (
+    GOES_ON,
+    NOBODY_BACKS_UP,
+    ClusterStop,
+    Options,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.switching import Switching
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
@@ -70,3 +75,33 @@ def test_a_stop_that_has_switched_nodes_off_goes_on(cluster: FakeCluster, record
     assert backup.taken == []
     cluster.bmcs, cluster.fails = Bmcs(WORKERS), {"members"}
     assert any(GOES_ON in warning for warning in stop(cluster, record)["warnings"])
+
+
+@pytest.mark.parametrize(("fails", "changed"), [("operators", False), ("cordon", True)])
+def test_an_api_that_fails_in_the_middle_ends_it_unless_forced(
+    cluster: FakeCluster, record: Record, fails: str, changed: bool
+) -> None:
+    cluster.fails = {fails}
+    with pytest.raises(OperatorError, match=r"Nothing was stopped\.") as refused:
+        stop(cluster, record)
+    assert ("Nodes may be cordoned" in str(refused.value)) is changed
+    assert cluster.bmcs.asked == []
+
+    forced = stop(cluster, record, force=True)
+    assert forced["steps"] == ["shut down worker-0, worker-1", "shut down master-0, master-1, master-2"]
+    assert any(f"does not do {fails}" in warning for warning in forced["warnings"])
+
+
+def test_a_backup_that_was_not_taken_is_no_step(cluster: FakeCluster, record: Record) -> None:
+    with pytest.raises(OperatorError, match=r"the disk is full\. .*cluster_stop_backup=false"):
+        stop(cluster, record, Backup("the disk is full."))
+    forced = stop(cluster, record, Backup("the disk is full."), force=True)
+    assert forced["steps"][0] == "cordon master-0, master-1, master-2, worker-0, worker-1"
+    assert "the disk is full." in forced["warnings"]
+
+
+def test_without_a_control_plane_that_is_ready_etcd_is_not_backed_up(cluster: FakeCluster, record: Record) -> None:
+    cluster.known.update((node.name, Member(node, node.name, ready=False)) for node in MASTERS)
+    forced = stop(cluster, record, backup := Backup(), force=True)
+    assert (backup.taken, "back up etcd" in forced["steps"]) == ([], False)
+    assert NOBODY_BACKS_UP in forced["warnings"]
