@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 CHASSIS, STATUS, CONTROL = 0x00, 0x01, 0x02
 IS_ON = 0x01
 CONTROLS = {"off": 0, "on": 1, "soft": 5}
-AFTERWARDS = {"off": "off", "on": "on", "soft": "off"}
+NEEDLESS = {"off": "off", "on": "on"}
+"""In which state nothing has to be done. A VM that is off may be about to be switched on: "soft" keeps it off."""
 
 
 def main() -> None:
@@ -34,17 +35,17 @@ def _answer(bmc: Mapping[str, Any], wish: str) -> dict[str, str]:
     try:
         session = Session(bmc["address"], bmc["username"], bmc["password"], port=bmc["port"], keepalive=False)
         try:
-            return {"power": _done(session, wish)}
+            return {"power": done(session, wish)}
         finally:
             session.logout()
     except (PyghmiException, OSError, KeyError) as error:
         return {"trouble": str(error) or type(error).__name__}
 
 
-def _done(session: Any, wish: str) -> str:
+def done(session: Any, wish: str) -> str:
     """The power before what was asked for, which a BMC does only after its answer."""
     power = "on" if _asked(session, STATUS)[0] & IS_ON else "off"
-    if wish in CONTROLS and power != AFTERWARDS[wish]:
+    if wish in CONTROLS and power != NEEDLESS.get(wish):
         _asked(session, CONTROL, CONTROLS[wish])
     return power
 

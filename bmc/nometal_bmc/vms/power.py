@@ -64,12 +64,14 @@ def power_cycle(domains: Domains, uuid: str) -> None:
 
 
 def shut_down(domains: Domains, uuid: str) -> None:
-    """Press the power button of a running guest; what it makes of that is its own affair."""
+    """Press the power button of a running guest; what it makes of that is its own affair. One that is off stays off."""
     domain = domains.domain(uuid)
     if domain.isActive():
         _refuse_paused(domain)
+        domains.power_states.asked_to_end(uuid)
         _running(domain, domain.shutdown)
     else:
+        domains.starts.cancel(uuid)
         domains.power_states.cancel_restoring(uuid)
         domains.power_states.save()
 

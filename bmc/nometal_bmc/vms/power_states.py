@@ -28,6 +28,8 @@ FILE = "power.json"
 SETTLED_SECONDS = 5.0
 """An end of a VM counts so long after it, unless the BMC was asked for it: a host that shuts down ends its VMs and this
 process at once, and those VMs are to be on again."""
+ASKED_SECONDS = 600.0
+"""So long after the BMC was asked to shut a VM down, its end is taken for what comes of that."""
 
 
 class Current(Protocol):
@@ -54,6 +56,7 @@ class PowerStates:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._ended: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
         known = self._load()
         self._policies: dict[str, dict[str, str]] = known["policies"]
         self._on, self._restoring = set(known["on"]), set(known["restoring"])
@@ -90,22 +93,30 @@ class PowerStates:
     def started(self, uuid: str) -> None:
         """It is on; `save` is left to the caller."""
         with self._lock:
-            self._ended.pop(uuid, None)
+            self._forget(uuid)
             self._discard(self._restoring, uuid)
             if uuid not in self._on:
                 self._on.add(uuid)
                 self._changes += 1
 
-    def ended(self, uuid: str) -> None:
-        """It is off, for reasons that are not known."""
+    def asked_to_end(self, uuid: str) -> None:
+        """The BMC was asked to shut it down, which it may do, and when it likes."""
         with self._lock:
-            if uuid in self._on:
+            self._asked[uuid] = self._clock()
+
+    def ended(self, uuid: str) -> None:
+        """It is off: since the BMC was asked for that, or for reasons that are not known. `settle` keeps it."""
+        with self._lock:
+            asked = self._asked.pop(uuid, None)
+            if asked is not None and self._clock() - asked < ASKED_SECONDS:
+                self._discard(self._on, uuid)
+            elif uuid in self._on:
                 self._ended.setdefault(uuid, self._clock())
 
     def switched_off(self, uuid: str) -> None:
         """It is off, as it was to be; `save` is left to the caller."""
         with self._lock:
-            self._ended.pop(uuid, None)
+            self._forget(uuid)
             self._discard(self._restoring, uuid)
             self._discard(self._on, uuid)
 
@@ -141,6 +152,10 @@ class PowerStates:
         except OSError as error:  # a disk that is full keeps nobody from switching VMs
             LOG.warning("Which VMs are on cannot be kept for the next start of the host: %s", error)
         self._written = mine
+
+    def _forget(self, uuid: str) -> None:
+        self._ended.pop(uuid, None)
+        self._asked.pop(uuid, None)
 
     def _discard(self, uuids: set[str], uuid: str) -> None:
         if uuid in uuids:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nometal_bmc.answers import Refused
 from nometal_bmc.config.settings import ALWAYS_OFF, ALWAYS_ON, LAST_STATE, BrokerConfig, System
-from nometal_bmc.vms import connection
+from nometal_bmc.vms import connection, power
 from nometal_bmc.vms.domains import Domains
-from nometal_bmc.vms.power_states import SETTLED_SECONDS, PowerStates
+from nometal_bmc.vms.power_states import ASKED_SECONDS, SETTLED_SECONDS, PowerStates
 from nometal_bmc.vms.restoration import LONGEST_SECONDS, Restoration
 from nometal_bmc.vms.starts import Starts
 
@@ -99,6 +101,24 @@ def test_one_that_ends_by_itself_is_off_unless_the_host_shuts_down_with_it(host:
     states.ended(TWO)
     states.settle()
     assert host.after_boot() == [TWO]
+
+
+def test_one_that_shuts_down_as_the_bmc_was_asked_to_is_off_at_once(host: Host) -> None:
+    states = running(host, ONE, TWO, THREE)
+    states.asked_to_end(ONE)
+    states.asked_to_end(TWO)
+    states.ended(ONE)
+    states.settle()
+    states.started(ONE)
+    states.ended(ONE)  # by itself this time
+    host.now += ASKED_SECONDS
+    states.ended(TWO)  # which did not hear it then
+    states.save()
+    assert host.after_boot() == [ONE, TWO, THREE]
+    states.asked_to_end(THREE)
+    states.ended(THREE)
+    states.save()
+    assert host.after_boot() == [ONE, TWO]
 
 
 def test_one_that_has_started_again_is_on(host: Host) -> None:
@@ -202,3 +222,28 @@ def test_what_fails_for_long_stays_off(host: Host, caplog: pytest.LogCaptureFixt
     restoration.look()
     assert domains.power_states.restoring() == []
     assert "stays off" in caplog.text
+
+
+def test_one_that_waits_to_be_switched_on_stays_off_when_it_is_asked_to_shut_down(host: Host) -> None:
+    running(host, OF_TEST_DRIVER)
+    domain = Domains(host).domain(OF_TEST_DRIVER)
+    domain.destroy()
+    domains, _restoration = booted(host)
+    domains.starts = Starts(lambda: 100, lambda: host.now)
+    assert domains.starts.take(host.now)  # so that others wait
+    outcomes: list[int] = []
+
+    def switch_on() -> None:
+        with pytest.raises(Refused) as refused:
+            power.power_on(domains, OF_TEST_DRIVER, patiently=True)
+        outcomes.append(refused.value.status)
+
+    waiting = threading.Thread(target=switch_on, daemon=True)
+    waiting.start()
+    for _ask in range(1000):
+        power.shut_down(domains, OF_TEST_DRIVER)
+        waiting.join(0.01)
+        if not waiting.is_alive():
+            break
+    assert (outcomes, domains.power_states.restoring(), domain.isActive()) == ([409], [], 0)
+    domain.create()  # as other tests find it
