@@ -108,7 +108,7 @@ def test_a_start_that_stalls_says_why_and_goes_on(lab: InstallLab) -> None:
 
     code, shown = play(lab, "stop", *QUICK)
     assert code == 0, shown
-    assert "The stop that was interrupted" in shown
+    assert "Continuing a stop that was interrupted" in shown
     assert those_on(lab) == set()
     noted = json.loads(lab.host.run(["cat", "/var/lib/nometal/labs/lab/stopped.json"]).stdout)
     assert {*noted["vms"]} == ALL

@@ -61,8 +61,9 @@ class Bmcs:
 
     def reset(self, kind: Reset, names: Iterable[str]) -> dict[str, str]:
         for name in names:
-            self.asked.append(f"{kind} {name[len('lab-') :]}")
             machine = self.machines[name]
+            if kind is not Reset.SHUT_DOWN or machine.on:  # otherwise it is only to stay off
+                self.asked.append(f"{kind} {name[len('lab-') :]}")
             machine.on = kind is Reset.ON or (kind is Reset.SHUT_DOWN and machine.on and not machine.obeys)
         return {}
 

@@ -64,13 +64,15 @@ class Lab:
 
     def shut_down(self, on: Sequence[Node], result: Result, holders: Collection[str] = ()) -> None:
         """Holders: as `order_of_stop` has them."""
+        if not self.check_mode:
+            self.switching.give_up_starts([node for node in self.nodes if node not in on])
         if on and not self.check_mode:
             self.record.add([node.vm_name for node in on])
         for batch in order_of_stop(on, holders):
             result.steps.append(Step("shut down", names_of(batch)))
             if not self.check_mode:
                 self.switching.shut_down(batch)
-        if on and not self.check_mode:
+        if not self.check_mode:
             self._keep_off(result)
         result.switched = [node.name for node in on]
 

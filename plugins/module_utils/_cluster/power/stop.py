@@ -67,7 +67,7 @@ class ClusterStop:
         result = Result()
         on = self.lab.switching.those_on(self.lab.nodes)
         if not on:
-            return result.to_dict([])
+            return self.lab.stop()
         try:
             members = self.cluster.members()
             self._check(members, on, result)

@@ -81,6 +81,11 @@ class Switching:
                 self._ask_to_shut_down(left)
         self._force_off(left, f"did not shut down in {self.limit:.0f} s, and is switched off by force")
 
+    def give_up_starts(self, nodes: Sequence[Node]) -> None:
+        """Of nodes that are off: after a start of the host, their BMCs may be about to switch them on."""
+        if nodes:
+            self._ask_to_shut_down(nodes)
+
     def switch_on(self, nodes: Sequence[Node]) -> None:
         self._note(nodes, "is switched on")
         self._switch(Reset.ON, nodes, Power.ON)

@@ -42,6 +42,8 @@ class Bmcs:
         self.states.update((node.vm_name, Power.PAUSED) for node in paused)
         self.deaf = {node.vm_name for node in deaf}
         self.asked: list[str] = []
+        self.kept_off: list[str] = []
+        """Those that were off already when they were asked to shut down, and had to stay so."""
         self.troubles: dict[str, str] = {}
         self.revived: list[str] = []
         """Switched on again once everything is off."""
@@ -53,7 +55,8 @@ class Bmcs:
         return said
 
     def reset(self, kind: Reset, names: Iterable[str]) -> dict[str, str]:
-        named = list(names)
+        named = [name for name in names if kind is not Reset.SHUT_DOWN or self.states[name] != Power.OFF]
+        self.kept_off += [name.replace("demo-", "") for name in names if name not in named]
         self.asked += [f"{kind} {name.replace('demo-', '')}" for name in named]
         for name in named:
             if kind is not Reset.SHUT_DOWN:
@@ -106,6 +109,7 @@ def test_a_stop_and_a_start(record: Record, tmp_path: Path) -> None:
     assert stopped["steps"] == ["shut down worker-0", "shut down master-0, master-1, master-2"]
     assert (stopped["changed"], stopped["forced"]) == (True, [])
     assert bmcs.asked == ["GracefulShutdown worker-0", *(f"GracefulShutdown master-{n}" for n in range(3))]
+    assert bmcs.kept_off == ["arbiter-0", "worker-1", "spare-0"]
     home = tmp_path / "labs/demo/stopped.json"
     assert home.stat().st_mode & 0o777 == 0o600
     assert lab(bmcs, record).stop() == {
@@ -128,7 +132,7 @@ def test_a_stop_and_a_start(record: Record, tmp_path: Path) -> None:
 def test_check_mode_asks_only(record: Record, tmp_path: Path) -> None:
     bmcs, home = Bmcs([WORKERS[0]]), tmp_path / "labs/demo/stopped.json"
     assert lab(bmcs, record, check_mode=True).stop()["steps"] == ["shut down worker-0"]
-    assert (bmcs.asked, home.exists()) == ([], False)
+    assert (bmcs.asked, bmcs.kept_off, home.exists()) == ([], [], False)
     lab(bmcs, record).stop()
     bmcs.asked.clear()
     assert lab(bmcs, record, check_mode=True).start()["steps"] == ["switch on worker-0"]
@@ -176,6 +180,21 @@ def test_what_is_switched_on_again_is_stopped_again(record: Record) -> None:
     bmcs.revived = [WORKERS[0].vm_name] * 20
     with pytest.raises(OperatorError, match="Switched on again each time: worker-0"):
         lab(bmcs, record).stop()
+
+
+def test_what_waits_to_be_switched_on_is_given_up(record: Record) -> None:
+    """All nodes are off, soon after the host's start. One of them is started before it can be given up."""
+
+    class Starting(Bmcs):
+        def reset(self, kind: Reset, names: Iterable[str]) -> dict[str, str]:
+            refused = super().reset(kind, names)
+            if not self.asked:
+                self.states[WORKERS[0].vm_name] = Power.ON
+            return refused
+
+    bmcs = Starting([])
+    assert lab(bmcs, record).stop()["steps"] == ["shut down worker-0 (on again)"]
+    assert bmcs.kept_off[: len(NODES)] == [node.name for node in NODES]
 
 
 def test_a_bmc_without_an_answer_stops_it_before_anything_is_switched(record: Record) -> None:
