@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 10
 ANSWER_SECONDS = 60
 """Of a whole command, which may make several requests."""
+LAST_LINES = 3
 FIELD_MANAGER = "nometal.ipi"
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_EVICTED = re.compile(r'error when evicting pods?/"(?P<pod>[^"]+)"(?: -n "(?P<namespace>[^"]+)")?[^:]*: (?P<why>.*)')
@@ -115,8 +116,9 @@ class Client:
     def copy_output(self, *words: str, to: IO[bytes], seconds: float) -> None:
         """What a command prints, into a file."""
         done = self._done(words, seconds, to=to)
-        if done.returncode:
-            raise error_of(done.stderr)
+        if done.returncode:  # the first lines may be about progress, and the very last one only that there was an error
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise error_of("; ".join(said[-LAST_LINES:]))
 
     def _of(self, namespace: str, words: Sequence[str]) -> str:
         return self.run(*words, *([f"--namespace={namespace}"] if namespace else []))

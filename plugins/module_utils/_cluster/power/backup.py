@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 900.0
 KEPT = 3
-PATTERN = "etcd-*.tar"
+PATTERN, DRAFTS = "etcd-*.tar", ".etcd-*.tar.new"
 PARTS = ("*/snapshot_*.db", "*/static_kuberesources_*.tar.gz")
 # In a directory of its own on the node, which is gone afterwards: what is on standard output is the archive alone.
 SCRIPT = """set -e
@@ -42,6 +42,8 @@ class EtcdBackup:
     def take(self, node: str) -> str:
         """The file, which root alone can read: all Secrets of the cluster are in it."""
         files.own_directory(self.directory, 0o700)
+        for half in self.directory.glob(DRAFTS):  # of runs that were killed
+            files.remove(half)
         path = self.directory / f"etcd-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.tar"
         words = ("debug", "--quiet", "--as-root", f"node/{node}", "--", "chroot", "/host", "sh", "-c", SCRIPT)
         with files.whole(path, files.OWNER_ALONE) as file:
