@@ -106,8 +106,8 @@ class PowerCluster:
         return ClusterStop(self._lab(check_mode), cluster, settings, lambda: holders, backup, now).run()
 
     def start(self, *, check_mode: bool = False, **limits: float) -> dict[str, Any]:
-        cluster = Cluster(self.client, self.nodes)
-        return ClusterStart(self._lab(check_mode), cluster, lambda _names: self.findings, Limits(**limits)).run()
+        cluster, wanted = Cluster(self.client, self.nodes), Limits(**{"quiet": 4, **limits})
+        return ClusterStart(self._lab(check_mode), cluster, lambda _names: self.findings, wanted).run()
 
     def rest(self, seconds: float) -> None:
         with self._lock:

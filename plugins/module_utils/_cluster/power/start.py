@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SWITCH_ON, APPROVE, RELEASE, UNCORDON = "switch on", "approve", "release", "uncordon"
 API, CERTIFICATES, OPERATORS = "API", "certificates", "operators"
-PAUSE = 2.0
-QUIET_LOOKS = 3
+LOOK_SECONDS = 2.0
+QUIET_SECONDS = 4.0
 """Without a new request: a kubelet asks for its second certificate soon after it has the first one."""
 MINUTE = 60
 MOST_NAMES = 4
@@ -41,6 +41,8 @@ class Limits:
     nodes: float = 1800.0
     """For the control plane, and for workers, from when they are on."""
     operators: float = 1800.0
+    quiet: float = 60.0
+    """For which operators have to be settled after nodes were started: at first they say what was before the stop."""
 
 
 @dataclass
@@ -115,7 +117,7 @@ class ClusterStart:
         self.lab.switching.switch_on(nodes)
 
     def _await_api(self) -> list[Member]:
-        for _look in wait.looks(self.limits.api, PAUSE, self.clock):
+        for _look in wait.looks(self.limits.api, LOOK_SECONDS, self.clock):
             members, error = self._members()
             self._tell(API, "is awaited" if members is None else "answers")
             if members is not None:
@@ -188,14 +190,16 @@ class ClusterStart:
             raise self._stalled("The API does not take changes, so nodes stay cordoned", self.lab.nodes)
 
     def _settle(self) -> None:
-        quiet, unsettled = 0, ""
+        since, unsettled = self.clock.now(), ""
+        quiet = self.limits.quiet if self._result.steps else QUIET_SECONDS
 
         def are_settled() -> bool:
-            nonlocal quiet, unsettled
-            quiet = 0 if self._approve() else quiet + 1
+            nonlocal since, unsettled
+            approved = self._approve()
             unsettled = shortened([str(operator) for operator in self.cluster.operators() if operator.wrong])
             self._tell(OPERATORS, f"wait for {unsettled}" if unsettled else "have settled")
-            return not unsettled and quiet >= QUIET_LOOKS
+            since = self.clock.now() if approved or unsettled else since
+            return self.clock.now() - since >= quiet
 
         if not self._comes_true(are_settled, self.limits.operators) and unsettled:
             said = f"Operators have not settled in {self.limits.operators / MINUTE:.0f} min: {unsettled}."
@@ -203,7 +207,7 @@ class ClusterStart:
 
     def _comes_true(self, condition: Callable[[], bool], seconds: float) -> bool:
         """An API that has only just come up may be away again for a while."""
-        return any(self._asked(condition) for _look in wait.looks(seconds, PAUSE, self.clock))
+        return any(self._asked(condition) for _look in wait.looks(seconds, LOOK_SECONDS, self.clock))
 
     def _asked(self, condition: Callable[[], bool]) -> bool:
         try:

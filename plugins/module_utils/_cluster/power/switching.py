@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         def note(self, who: str, state: str, *, trouble: bool = False) -> None: ...
 
 
-PAUSE = 1.0
+LOOK_SECONDS = 1.0
 ASK_AGAIN = 60.0
 """A system that is booting does not hear its power button yet."""
 SWITCH_SECONDS = 60.0
@@ -72,7 +72,7 @@ class Switching:
         self._note(asked, "shuts down")
         left, since = asked, 0.0
         self._ask_to_shut_down(left)
-        for look in wait.looks(self.limit, PAUSE, self.clock):
+        for look in wait.looks(self.limit, LOOK_SECONDS, self.clock):
             left = self._not_yet(left, Power.OFF)
             if not left:
                 return
@@ -101,7 +101,7 @@ class Switching:
 
     def _switch(self, kind: Reset, nodes: Sequence[Node], wanted: Power) -> None:
         left, refused = nodes, self.bmcs.reset(kind, [node.vm_name for node in nodes])
-        for _look in wait.looks(SWITCH_SECONDS, PAUSE, self.clock):
+        for _look in wait.looks(SWITCH_SECONDS, LOOK_SECONDS, self.clock):
             left = self._not_yet(left, wanted)
             if not left:
                 return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.power_fakes import MASTERS, NODES, WORKERS, Bmcs, FakeCluster, Log, steps
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Member
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Member, Operator
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.start import ClusterStart, Limits
@@ -15,9 +16,11 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.switchi
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-LIMITS = Limits(api=100, nodes=200, operators=300)
+LIMITS = Limits(api=100, nodes=200, operators=300, quiet=60)
+CONSOLE = Operator("console", ("Available",))
 
 
 @pytest.fixture
@@ -76,3 +79,33 @@ def test_a_node_that_this_run_has_not_switched_on_has_to_be_heard_too(cluster: F
         start(cluster, record)
     cluster.dead.clear()
     assert steps(start(cluster, record), "switch on") == []
+
+
+@dataclass
+class SlowOperators(FakeCluster):
+    """What its operators say is from before the stop, for a while."""
+
+    reconciles: Sequence[float] = (20, 100)
+
+    def operators(self) -> list[Operator]:
+        since, until = self.reconciles
+        return [CONSOLE] if since <= self.time.now < until else []
+
+
+def test_what_operators_said_before_the_stop_does_not_count(cluster: FakeCluster, record: Record) -> None:
+    slow = SlowOperators(bmcs=cluster.bmcs, known=cluster.known)
+    start(slow, record)
+    assert slow.time.now > slow.reconciles[1]
+
+
+def test_where_nothing_was_done_nothing_is_waited_for(record: Record) -> None:
+    record.remove()
+    running = FakeCluster()
+    assert not start(running, record)["changed"]
+    assert running.time.now < LIMITS.quiet
+
+
+def test_operators_that_do_not_settle_are_named(cluster: FakeCluster, record: Record) -> None:
+    cluster.unsettled = [CONSOLE]
+    [warning] = start(cluster, record)["warnings"]
+    assert "have not settled in 5 min: console (not available)" in warning
