@@ -134,7 +134,9 @@ forced:
   elements: str
   sample: []
 left:
-  description: Certificate requests that wait and were not approved, as they are not those of a node of the lab.
+  description:
+    - Certificate requests of kubelets that wait in the end and were not approved, as they are not those of a node of
+      the lab, or of one that has its certificate.
   returned: success
   type: list
   elements: str

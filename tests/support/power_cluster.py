@@ -106,7 +106,7 @@ class PowerCluster:
         return ClusterStop(self._lab(check_mode), cluster, settings, lambda: holders, backup, now).run()
 
     def start(self, *, check_mode: bool = False, **limits: float) -> dict[str, Any]:
-        cluster, wanted = Cluster(self.client, self.nodes), Limits(**{"quiet": 4, **limits})
+        cluster, wanted = Cluster(self.client, self.nodes), Limits(**{"quiet": 4, "silence": 2, **limits})
         return ClusterStart(self._lab(check_mode), cluster, lambda _names: self.findings, wanted).run()
 
     def rest(self, seconds: float) -> None:

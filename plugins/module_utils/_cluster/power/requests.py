@@ -97,6 +97,24 @@ class Judgement:
     signer: str
     reason: str = ""
     """Why it is left; empty: it is approved."""
+    node: Node | None = None
+    """Of the lab, for which it is."""
+    username: str = ""
+    """Who has made it."""
+
+    @property
+    def is_of_a_kubelet(self) -> bool:
+        return self.signer in (CLIENT, SERVING)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it asks for the certificate with which a kubelet speaks to the API."""
+        return self.signer == CLIENT
+
+    @property
+    def is_renewal(self) -> bool:
+        """By a kubelet that has such a certificate: the cluster approves it."""
+        return self.is_first and self.username == self.subject
 
     @property
     def is_approved(self) -> bool:
@@ -136,13 +154,13 @@ RULES = (
 
 @dataclass(frozen=True)
 class Requests:
-    """Those that are pending."""
+    """Those of kubelets that are pending and that the cluster leaves to an administrator."""
 
     judgements: Collection[Judgement] = field(default_factory=list)
 
     @property
-    def approved(self) -> list[str]:
-        return [each.request for each in self.judgements if each.is_approved]
+    def approved(self) -> list[Judgement]:
+        return [each for each in self.judgements if each.is_approved]
 
     @property
     def left(self) -> list[Judgement]:
@@ -151,7 +169,8 @@ class Requests:
 
 def judged(requests: Iterable[CertificateRequest], nodes: Iterable[Node]) -> Requests:
     by_name = {name: node for node in nodes if node.is_in_cluster for name in names_of(node)}
-    return Requests([judge(request, by_name) for request in requests if request.pending])
+    found = [judge(request, by_name) for request in requests if request.pending]
+    return Requests([each for each in found if each.is_of_a_kubelet and not each.is_renewal])
 
 
 def judge(request: CertificateRequest, nodes: Mapping[str, Node]) -> Judgement:
@@ -161,7 +180,7 @@ def judge(request: CertificateRequest, nodes: Mapping[str, Node]) -> Judgement:
     asked = Asked(request, content, nodes.get(name))
     broken = (rule for rule in RULES if rule.signer in ("", request.signer) and not rule.holds(asked))
     reason = next((rule.reason for rule in broken), "")
-    return Judgement(request.name, content.common_name, request.signer, reason)
+    return Judgement(request.name, content.common_name, request.signer, reason, asked.node, request.username)
 
 
 def names_of(node: Node) -> Collection[str]:

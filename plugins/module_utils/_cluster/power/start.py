@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import PAUSED_BY_STOP
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.heartbeats import Heartbeats
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Result, names_of
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.requests import names_of as names_in_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
@@ -22,10 +24,12 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Cluster, Member
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.requests import Judgement
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 SWITCH_ON, APPROVE, RELEASE, UNCORDON = "switch on", "approve", "release", "uncordon"
 API, CERTIFICATES, OPERATORS = "API", "certificates", "operators"
+IS_HEARD = "its node has such a certificate, as it is heard"
 LOOK_SECONDS = 2.0
 QUIET_SECONDS = 4.0
 """Without a new request: a kubelet asks for its second certificate soon after it has the first one."""
@@ -41,6 +45,8 @@ class Limits:
     nodes: float = 1800.0
     """For the control plane, and for workers, from when they are on."""
     operators: float = 1800.0
+    silence: float = 20.0
+    """After which a node is silent: kubelets are heard every 10 seconds."""
     quiet: float = 60.0
     """For which operators have to be settled after nodes were started: at first they say what was before the stop."""
 
@@ -54,10 +60,12 @@ class ClusterStart:
     limits: Limits = Limits()
     clock: wait.Clock = wait.CLOCK
     _result: Result = field(default_factory=Result)
-    _heard: dict[str, str] = field(default_factory=dict)
-    """Of nodes, what was first seen of their heartbeats."""
     _told: dict[str, str] = field(default_factory=dict)
-    _left: set[str] = field(default_factory=set)
+    _left: list[Judgement] = field(default_factory=list)
+    """At the last look."""
+
+    def __post_init__(self) -> None:
+        self._heartbeats = Heartbeats(self.limits.silence)
 
     def run(self) -> dict[str, Any]:
         recorded = self.lab.record.names()
@@ -92,18 +100,21 @@ class ClusterStart:
         self.lab.record.remove()
 
     def _shown(self) -> dict[str, Any]:
-        return {**self._result.to_dict([]), "left": sorted(self._left)}
+        self._result.warnings += [f"Certificate request left: {judgement}" for judgement in self._left]
+        return {**self._result.to_dict([]), "left": sorted(judgement.request for judgement in self._left)}
 
     def _foreseen(self, control_plane: Sequence[Node], workers: Sequence[Node]) -> dict[str, Any]:
         self._note_switching(control_plane)
         try:
-            members, requests = self.cluster.members(), self.cluster.requests()
+            members, pending = self.cluster.members(), self.cluster.requests()
         except ApiError:  # as long as the control plane is off
             self._note_switching(workers)
             return self._shown()
         self._note_switching(workers)
-        if requests.approved:
-            self._result.steps.append(Step(APPROVE, tuple(requests.approved)))
+        ready = {member.node for member in members if member.ready}
+        approved = [each.request for each in pending.approved if not (each.is_first and each.node in ready)]
+        if approved:
+            self._result.steps.append(Step(APPROVE, tuple(approved)))
         self._result.steps += steps_of_release(members, self.cluster.hosts())
         return self._shown()
 
@@ -138,9 +149,8 @@ class ClusterStart:
 
         def are_up() -> bool:
             self._approve()
-            heard = self.cluster.heartbeats()
             members = [member for member in self.cluster.members() if member.node in nodes]
-            late[:] = [member.node for member in members if not self._is_up(member, heard)]
+            late[:] = [member.node for member in members if not self._is_up(member)]
             return {*late} <= {*given_up}
 
         self._comes_true(are_up, self.limits.nodes)
@@ -150,27 +160,27 @@ class ClusterStart:
         names = ", ".join(names_of(late))
         return self._stalled(f"Nodes are not ready after {self.limits.nodes / MINUTE:.0f} min: {names}", late)
 
-    def _is_up(self, member: Member, heard: dict[str, str]) -> bool:
-        """The API says what it last knew of a node until it has heard of it."""
-        now = heard.get(member.name)
-        first = self._heard.setdefault(member.name, now or "")
-        is_heard = now is None or now != first
+    def _is_up(self, member: Member) -> bool:
+        is_heard = self._heartbeats.is_heard(member.name) or not self._heartbeats.is_known(member.name)
         self._tell(str(member), "is ready" if member.ready and is_heard else "is not ready yet")
         return member.ready and is_heard
 
     def _approve(self) -> bool:
-        """Whether there was anything to approve."""
-        requests = self.cluster.requests()
-        for judgement in requests.left:
-            if judgement.request not in self._left:
-                self._left.add(judgement.request)
-                self._result.warnings.append(f"Certificate request left: {judgement}")
-                self.lab.switching.log.note(CERTIFICATES, f"left: {judgement}", trouble=True)
-        if requests.approved:
-            self.cluster.approve(requests.approved)
-            self._result.steps.append(Step(APPROVE, tuple(requests.approved)))
-            self.lab.switching.log.note(CERTIFICATES, f"{len(requests.approved)} approved")
-        return bool(requests.approved)
+        """Whether there was anything to approve. A kubelet that is heard needs no first certificate."""
+        self._heartbeats.note(self.cluster.heartbeats(), self.clock.now())
+        pending = self.cluster.requests()
+        first = [(each, names_in_cluster(each.node)) for each in pending.approved if each.is_first and each.node]
+        needless = [replace(each, reason=IS_HEARD) for each, names in first if self._heartbeats.is_heard(*names)]
+        early = [each for each, names in first if not self._heartbeats.is_silent(*names)]
+        self._left = [*pending.left, *needless]
+        for judgement in self._left:
+            self._tell(f"{CERTIFICATES} {judgement.request}", f"left: {judgement}", trouble=True)
+        names = [each.request for each in pending.approved if each not in early]
+        if names:
+            self.cluster.approve(names)
+            self._result.steps.append(Step(APPROVE, tuple(names)))
+            self.lab.switching.log.note(CERTIFICATES, f"{len(names)} approved")
+        return bool(names)
 
     def _release(self) -> None:
         """What a stop has cordoned and paused, and nothing that others have."""

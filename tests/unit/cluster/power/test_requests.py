@@ -45,14 +45,12 @@ def reason(request: CertificateRequest) -> str:
     ],
 )
 def test_what_kubelets_of_the_lab_make_is_approved(request_: CertificateRequest) -> None:
-    assert requests.judged([request_], NODES).approved == ["csr-1"]
+    assert [each.request for each in requests.judged([request_], NODES).approved] == ["csr-1"]
 
 
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (client("c", NAME, signer="kubernetes.io/kube-apiserver-client"), "its signer is not one of kubelets"),
-        (client("c", NAME, signer="kubernetes.io/legacy-unknown"), "its signer is not one of kubelets"),
         (client("c", NAME, signer=requests.SERVING), "it was not made by the node itself"),
         (client("c", "worker-9"), "it is not for a node of the lab"),
         (client("c", f"worker-0.other.{DOMAIN}"), "it is not for a node of the lab"),
@@ -105,8 +103,20 @@ def test_what_cannot_be_read_is_left() -> None:
         assert reason(replace(good, request=text)) == "it is damaged"
 
 
-def test_only_pending_ones_are_judged() -> None:
-    assert requests.judged([replace(client("c", NAME), pending=False)], NODES).judgements == []
+@pytest.mark.parametrize(
+    "request_",
+    [
+        replace(client("c", NAME), pending=False),
+        client("c", NAME, signer="kubernetes.io/kube-apiserver-client"),
+        client("c", NAME, signer="kubernetes.io/legacy-unknown"),
+        client(
+            "c", NAME, username=f"system:node:{NAME}", groups=NODE_GROUPS
+        ),  # its renewal, which the cluster approves
+    ],
+)
+def test_only_what_kubelets_wait_for_is_judged(request_: CertificateRequest) -> None:
+    assert requests.judged([request_], NODES).judgements == []
+    assert requests.judge(request_, {NAME: WORKER}).reason or not request_.pending
 
 
 def test_of_forty_that_wait_three_are_not_the_labs() -> None:

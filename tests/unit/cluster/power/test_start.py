@@ -9,9 +9,14 @@ import pytest
 from support.power_fakes import MASTERS, NODES, WORKERS, Bmcs, FakeCluster, Log, steps
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Member, Operator
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Record
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node, Record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.start import ClusterStart, Limits
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.requests import (
+    BOOTSTRAPPER,
+    CLIENT,
+    Judgement,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.start import IS_HEARD, ClusterStart, Limits
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.switching import Switching
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-LIMITS = Limits(api=100, nodes=200, operators=300, quiet=60)
+LIMITS = Limits(api=100, nodes=200, operators=300, silence=20, quiet=60)
 CONSOLE = Operator("console", ("Available",))
 
 
@@ -109,3 +114,53 @@ def test_operators_that_do_not_settle_are_named(cluster: FakeCluster, record: Re
     cluster.unsettled = [CONSOLE]
     [warning] = start(cluster, record)["warnings"]
     assert "have not settled in 5 min: console (not available)" in warning
+
+
+def first(name: str, node: Node, reason: str = "") -> Judgement:
+    """A kubelet's request for the certificate with which it speaks to the API."""
+    return Judgement(name, f"system:node:{node.name}", CLIENT, reason, node, BOOTSTRAPPER)
+
+
+def test_a_kubelet_that_is_heard_gets_no_first_certificate(cluster: FakeCluster, record: Record) -> None:
+    """Whoever has the bootstrapper's credentials may ask in its name."""
+    cluster.dead, cluster.pending = {"worker-1"}, [first("forged", WORKERS[0]), first("needed", WORKERS[1])]
+
+    @dataclass
+    class Revived(FakeCluster):
+        def approve(self, names: Sequence[str]) -> None:
+            super().approve(names)
+            self.dead -= {"worker-1"} if "needed" in names else set()
+
+    revived = Revived(bmcs=cluster.bmcs, known=cluster.known, dead=cluster.dead, pending=cluster.pending)
+    started = start(revived, record)
+    assert [step for step in revived.done if step.startswith("approve")] == ["approve needed"]
+    assert started["left"] == ["forged"]
+    [warning] = started["warnings"]
+    assert warning.startswith("Certificate request left: forged (system:node:worker-0, ")
+    assert warning.endswith(IS_HEARD)
+
+
+def test_requests_that_wait_no_longer_are_not_reported(cluster: FakeCluster, record: Record) -> None:
+    @dataclass
+    class Deciding(FakeCluster):
+        """Somebody decides on one of them meanwhile."""
+
+        def operators(self) -> list[Operator]:
+            self.pending = self.pending[-1:]
+            return []
+
+    foreign = [first(name, WORKERS[0], "it is not for a node of the lab") for name in ("gone", "stays")]
+    started = start(Deciding(bmcs=cluster.bmcs, known=cluster.known, pending=foreign), record)
+    assert (started["left"], len(started["warnings"])) == (["stays"], 1)
+
+
+def test_a_node_is_heard_by_the_name_that_it_has_in_the_cluster(cluster: FakeCluster, record: Record) -> None:
+    """It was found by its address."""
+
+    class Renamed(FakeCluster):
+        def heartbeats(self) -> dict[str, str]:
+            return {f"{name}.lan": beat for name, beat in super().heartbeats().items()}
+
+    named = {node.name: Member(node, f"{node.name}.lan") for node in NODES}
+    with pytest.raises(OperatorError, match=r": worker-1\."):
+        start(Renamed(bmcs=cluster.bmcs, known=named, dead={"worker-1"}), record)
