@@ -296,6 +296,16 @@ def test_what_blocks_a_drain_is_named_and_nothing_is_removed(bench: Bench) -> No
     assert bench.follow(SHRINK, lab(1))["gone"] == ["ha-worker-1"]
 
 
+def test_a_mark_of_an_earlier_lab_spec_is_removed(bench: Bench) -> None:
+    machine = f"{cluster_controllers.INFRA}-worker-0"
+    bench.api.kubectl("annotate", MACHINES, machine, "-n", NAMESPACE, f"{cluster_controllers.MARK}=ha")
+    assert bench.look(SHRINK, lab(1))["steps"] == ["remove worker-1", f"unmark {machine} (worker-0)"]
+    bench.follow(SHRINK, lab(1))
+    assert bench.workers == ["worker-0"]
+    annotations = bench.api.store.get(MACHINES, machine, NAMESPACE)["metadata"]["annotations"]
+    assert cluster_controllers.MARK not in annotations
+
+
 @pytest.mark.parametrize("forces", [False, True])
 def test_a_cluster_that_does_not_answer(bench: Bench, *, forces: bool) -> None:
     bench.api.server.stop()

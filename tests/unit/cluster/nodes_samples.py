@@ -204,7 +204,10 @@ class Controllers:
         assert self.seen.nodes[step.target].unschedulable
 
     def mark(self, step: Step) -> None:
-        self._change_machine(step.target, annotations={plan.mark_of(RELEASE): ""})
+        self._change_machine(step.target, annotations={plan.mark_of(RELEASE): self.wanted.lab})
+
+    def unmark(self, step: Step) -> None:
+        self._change_machine(step.target, annotations={})
 
     def remove(self, step: Step) -> None:
         assert not self.seen.machine_of(step.target)

@@ -234,12 +234,41 @@ def test_machines_that_wait_for_a_host_go_with_those_that_leave() -> None:
 
 
 def test_a_failed_machine_that_stays_would_leave_instead() -> None:
+    """That is said before anything is drained."""
     seen = with_machine(cluster(FOUR), "worker-0", error="can't find created instance")
-    marked = {plan.mark_of(RELEASE): ""}
-    for name in ("worker-2", "worker-3"):
-        seen = with_machine(seen, name, annotations=marked)
     with pytest.raises(OperatorError, match="Machine ha-x7k2p-worker-0 of worker-0 has failed"):
         plan.shrink(TWO, seen, RELEASE)
+
+
+@pytest.mark.parametrize("mark", plan.MARKS)
+def test_a_mark_of_an_earlier_lab_spec_is_removed(mark: str) -> None:
+    """It was to have two workers, a drain was blocked, and now it is to have three."""
+    three = wanted(samples.lab(3))
+    controllers = Controllers(three, with_machine(cluster(FOUR), "worker-2", annotations={mark: "ha"}))
+    unmark = "unmark ha-x7k2p-worker-2 (worker-2)"
+    assert plan.changes(three, controllers.seen)[0] == ["remove worker-3", unmark]
+    controllers.run("shrink")
+    assert controllers.steps[0] == unmark
+    assert controllers.steps.index(unmark) < controllers.steps.index(f"scale {SET} (4 -> 3)")
+    assert {machine.host for machine in samples.workers(controllers.seen.machines)} == {*three.workers}
+
+
+def test_a_mark_is_removed_when_nothing_leaves_any_more() -> None:
+    seen = with_machine(cluster(FOUR), "worker-2", annotations={plan.mark_of(RELEASE): "ha"})
+    assert plan.changes(FOUR, seen)[0] == steps(plan.shrink(FOUR, seen, RELEASE))
+    assert steps(plan.shrink(FOUR, seen, RELEASE)) == ["unmark ha-x7k2p-worker-2 (worker-2)"]
+
+
+def test_nothing_leaves_while_others_have_marked_a_machine_that_stays() -> None:
+    seen = with_machine(cluster(FOUR), "worker-0", annotations={plan.MARKS[0]: "yes"})
+    assert plan.shrink(FOUR, seen, RELEASE).is_done
+    with pytest.raises(OperatorError, match="Machine ha-x7k2p-worker-0 of worker-0 is marked to leave, and not by"):
+        plan.shrink(wanted(samples.lab(3)), seen, RELEASE)
+
+
+def test_a_machine_that_others_have_marked_is_drained_before_it_leaves() -> None:
+    seen = with_machine(cluster(FOUR), "worker-3", annotations={plan.mark_of(RELEASE): "yes"})
+    assert steps(plan.shrink(wanted(samples.lab(3)), seen, RELEASE))[:2] == ["cordon worker-3", "drain worker-3"]
 
 
 def test_a_node_that_is_gone_is_not_drained() -> None:
@@ -248,7 +277,7 @@ def test_a_node_that_is_gone_is_not_drained() -> None:
 
 
 def test_a_machine_without_a_set_is_deleted() -> None:
-    seen = with_machine(cluster(FOUR), "worker-3", machine_set="", annotations={plan.mark_of(RELEASE): ""})
+    seen = with_machine(cluster(FOUR), "worker-3", machine_set="", annotations={plan.mark_of(RELEASE): "ha"})
     assert steps(plan.shrink(wanted(samples.lab(3)), seen, RELEASE)) == ["delete machine ha-x7k2p-worker-3 (worker-3)"]
 
 

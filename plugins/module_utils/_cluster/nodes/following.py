@@ -41,6 +41,7 @@ DOING = {
     "cordon": "takes no new workloads",
     "drain": "is drained",
     "mark": "is chosen to leave",
+    "unmark": "is no longer chosen to leave",
     "remove": "is removed from the cluster",
 }
 

@@ -101,8 +101,9 @@ def shrink(wanted: Wanted, seen: Seen, release: Release) -> Plan:
     victims = leaving(wanted, seen)
     left = leftovers(wanted, seen)
     steps = [Step("delete secrets", tuple(left))] if left else []
+    steps += [Step("unmark", machine.name, machine.host) for machine in _marked_and_staying(wanted, seen)]
     waits: list[Waiting] = []
-    marked: list[Machine] = []
+    going: list[Machine] = []
     for host in victims:
         machine = seen.machine_of(host.name)
         if host.deletion:
@@ -114,13 +115,12 @@ def shrink(wanted: Wanted, seen: Seen, release: Release) -> Plan:
         elif machine.deletion:
             waits.append(_waiting(host, f"leaves the cluster: {host.state}", machine))
         else:
-            own = _out_of_service(host, machine, seen, release)
-            steps += own
-            if not own:
-                marked.append(machine)
-    if marked and not any(step.verb in ("cordon", "drain", "mark") for step in steps):
-        steps += _smaller(wanted, seen, marked)
-        waits += [Waiting(machine.host or machine.name, "its Machine is about to go") for machine in marked]
+            steps += _out_of_service(wanted, host, machine, seen, release)
+            going.append(machine)
+    smaller = list(_smaller(wanted, seen, going))  # refuses before anything is drained
+    if going and not any(step.verb in ("cordon", "drain", "mark", "unmark") for step in steps):
+        steps += smaller
+        waits += [Waiting(machine.host or machine.name, "its Machine is about to go") for machine in going]
     return Plan(steps, waits)
 
 
@@ -132,9 +132,9 @@ def _without_machine(host: BareMetalHost) -> tuple[list[Step], list[Waiting]]:
     return [Step("remove", host.name)], [_waiting(host, "is being removed")]
 
 
-def _out_of_service(host: BareMetalHost, machine: Machine, seen: Seen, release: Release) -> list[Step]:
-    """A marked Machine has been drained."""
-    if mark_of(release) in machine.annotations:
+def _out_of_service(wanted: Wanted, host: BareMetalHost, machine: Machine, seen: Seen, release: Release) -> list[Step]:
+    """A Machine with the lab's mark has been drained."""
+    if machine.annotations.get(mark_of(release)) == wanted.lab:
         return []
     steps: list[Step] = []
     if machine.node in seen.nodes:
@@ -144,12 +144,34 @@ def _out_of_service(host: BareMetalHost, machine: Machine, seen: Seen, release: 
     return [*steps, Step("mark", machine.name, host.name)]
 
 
-def _smaller(wanted: Wanted, seen: Seen, marked: Sequence[Machine]) -> Iterator[Step]:
+def own_marks(machine: Machine, lab: str) -> list[str]:
+    return [mark for mark in MARKS if machine.annotations.get(mark) == lab]
+
+
+def _is_marked_by_others(machine: Machine, lab: str) -> bool:
+    return any(machine.annotations.get(mark, "") not in ("", lab) for mark in MARKS)
+
+
+def _marked_and_staying(wanted: Wanted, seen: Seen) -> list[Machine]:
+    """Chosen by an earlier run, when lab_spec was another one: they would go in place of those that leave now."""
+    going = {host.name for host in leaving(wanted, seen)}
+    return [
+        machine
+        for machine in seen.machines.values()
+        if own_marks(machine, wanted.lab) and not machine.deletion and _host_of(machine, seen) not in going
+    ]
+
+
+def _host_of(machine: Machine, seen: Seen) -> str:
+    return next((name for name, host in seen.hosts.items() if host.consumer == machine.name), machine.host)
+
+
+def _smaller(wanted: Wanted, seen: Seen, leave: Sequence[Machine]) -> Iterator[Step]:
     """By its Machines that stay: so those that wait for a host go, too, and none is made for one that leaves."""
     going = {host.name for host in leaving(wanted, seen)}
     for machine_set in seen.machine_sets:
         own = [machine for machine in seen.machines.values() if machine.machine_set == machine_set.name]
-        if not any(machine in own for machine in marked):
+        if not any(machine in own for machine in leave):
             continue
         stay = [machine for machine in own if machine.host and machine.host not in going and not machine.deletion]
         failed = next((machine for machine in stay if machine.error), None)
@@ -158,9 +180,16 @@ def _smaller(wanted: Wanted, seen: Seen, marked: Sequence[Machine]) -> Iterator[
                 f"Machine {failed.name} of {failed.host} has failed ({failed.error}). It would be removed in place of "
                 f"{', '.join(sorted(going))}: repair it, or replace it with cluster_nodes_replace={failed.host}."
             )
+        marked = next((machine for machine in stay if _is_marked_by_others(machine, wanted.lab)), None)
+        if marked:
+            raise OperatorError(
+                f"Machine {marked.name} of {marked.host} is marked to leave, and not by this lab. It would be removed "
+                f"in place of {', '.join(sorted(going))}: remove its annotation {' or '.join(MARKS)}, or replace it "
+                f"with cluster_nodes_replace={marked.host}."
+            )
         if machine_set.replicas > len(stay):
             yield _scaled(machine_set, len(stay))
-    for machine in marked:
+    for machine in leave:
         if not machine.machine_set:
             yield Step("delete machine", machine.name, machine.host)
 
@@ -316,6 +345,7 @@ def changes(wanted: Wanted, seen: Seen) -> tuple[list[str], list[str]]:
     """Of both parts: what would be done to hosts, and to their number."""
     leave = leaving(wanted, seen)
     shrinks = [f"remove {host.name}" for host in leave]
+    shrinks += [str(Step("unmark", machine.name, machine.host)) for machine in _marked_and_staying(wanted, seen)]
     shrinks += [f"delete secret {name}" for name in leftovers(wanted, seen)]
     grows = [f"register {host.name}" for host in missing(wanted, seen)]
     grows += [f"register {host.name}" for host in leave if host.name in wanted.hosts]

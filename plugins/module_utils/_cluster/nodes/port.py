@@ -24,6 +24,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan im
     LOGIN,
     differences,
     mark_of,
+    own_marks,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen, read
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
@@ -123,6 +124,10 @@ class ClusterPort:
 
     def _mark(self, step: Step) -> None:
         self._client.annotate(MACHINES, step.target, MACHINE_API, {self._annotation: self._wanted.lab})
+
+    def _unmark(self, step: Step) -> None:
+        marks = own_marks(self._seen.machines[step.target], self._wanted.lab)
+        self._client.annotate(MACHINES, step.target, MACHINE_API, dict.fromkeys(marks))
 
     def _delete_machine(self, step: Step) -> None:
         self._client.delete(MACHINES, step.target, MACHINE_API)
