@@ -117,6 +117,7 @@ def shrink(wanted: Wanted, seen: Seen, release: Release) -> Plan:
         else:
             steps += _out_of_service(wanted, host, machine, seen, release)
             going.append(machine)
+    steps.sort(key=lambda step: step.verb != "cordon")  # or what is drained from one goes to the next
     smaller = list(_smaller(wanted, seen, going))  # refuses before anything is drained
     if going and not any(step.verb in ("cordon", "drain", "mark", "unmark") for step in steps):
         steps += smaller
