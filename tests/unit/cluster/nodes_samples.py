@@ -154,7 +154,8 @@ class Controllers:
             if each.host:
                 self.seen = with_host(self.seen, each.host, state="available", consumer="", consumer_kind="")
         kept = {name: each for name, each in self.seen.hosts.items() if not each.deletion}
-        self.seen = replace(self.seen, hosts=kept)
+        specs = {name: each for name, each in self.seen.specs.items() if name in kept}
+        self.seen = replace(self.seen, hosts=kept, specs=specs)
 
     def _take(self) -> None:
         for host in [host for host in self.seen.hosts.values() if host.state in ("", "registering")]:

@@ -333,6 +333,15 @@ def test_secrets_of_hosts_that_are_gone() -> None:
     assert steps(made) == ["delete secrets worker-7-bmc-secret, worker-7-network-config-secret"]
 
 
+def test_secrets_of_other_names_stay_while_a_host_has_them() -> None:
+    seen = replace(cluster(TWO), labelled=["bmc-of-rack-7", "network-of-rack-7"])
+    spec = dict(seen.specs["worker-0"])
+    spec["bmc"] = {**spec["bmc"], "credentialsName": "bmc-of-rack-7"}
+    spec["preprovisioningNetworkDataName"] = "network-of-rack-7"
+    assert plan.leftovers(TWO, replace(seen, specs={**seen.specs, "worker-0": spec})) == []
+    assert plan.leftovers(TWO, seen) == ["bmc-of-rack-7", "network-of-rack-7"]
+
+
 # What is replaced
 
 

@@ -31,6 +31,12 @@ def network_secret_name(host: str) -> str:
     return f"{host}-network-config-secret"
 
 
+def secrets_of(spec: Mapping[str, Any]) -> list[str]:
+    """Of a BareMetalHost, the names that it has of them."""
+    names = [(spec.get("bmc") or {}).get("credentialsName"), spec.get("preprovisioningNetworkDataName")]
+    return [str(name) for name in names if name]
+
+
 def of_host(host: WantedHost, lab: str, *, held: bool) -> list[dict[str, Any]]:
     """In this order: a BareMetalHost without its Secret has an error until it is looked at again."""
     return [bmc_secret(host, lab), *_network_secrets(host, lab), bare_metal_host(host, lab, held=held)]

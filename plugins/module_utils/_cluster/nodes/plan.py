@@ -93,7 +93,7 @@ def leftovers(wanted: Wanted, seen: Seen) -> list[str]:
         name_of(host)
         for host in {*wanted.hosts, *seen.hosts}
         for name_of in (manifests.bmc_secret_name, manifests.network_secret_name)
-    }
+    } | {name for spec in seen.specs.values() for name in manifests.secrets_of(spec)}
     return [name for name in seen.labelled if name not in kept]
 
 

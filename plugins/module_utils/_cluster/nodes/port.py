@@ -140,9 +140,8 @@ class ClusterPort:
         self._client.delete(HOSTS, step.target, MACHINE_API)
 
     def _secrets_of(self, host: str) -> list[str]:
-        spec = self._seen.specs.get(host, {})
-        names = [(spec.get("bmc") or {}).get("credentialsName"), spec.get("preprovisioningNetworkDataName")]
-        return [str(name) for name in names if name in self._seen.logins]
+        names = manifests.secrets_of(self._seen.specs.get(host, {}))
+        return [name for name in names if name in self._seen.logins]
 
     def _delete_secrets(self, step: Step) -> None:
         for name in step.target:
