@@ -191,8 +191,10 @@ def test_spares(bench: Bench) -> None:
     assert bench.follow(GROW, written)["steps"] == [f"write {file}"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     bench.api.kubectl("apply", "-f", str(file))
+    for part in (SHRINK, GROW):
+        result = bench.follow(part, written)
+        assert (result["steps"], result["gone"]) == ([], [])
     assert "spare-0" in bench.names(HOSTS)
-    assert bench.follow(GROW, written)["steps"] == []
     bench.api.store.delete(HOSTS, "spare-0", NAMESPACE)
     assert bench.look(GROW, lab())["steps"] == [f"remove {file}"]
 

@@ -83,6 +83,16 @@ def test_a_spare_is_registered_and_stays_held() -> None:
     assert controllers.seen.hosts["spare-0"].consumer_kind == manifests.HOLDER
 
 
+def test_a_spare_that_was_given_to_the_cluster_by_hand_stays() -> None:
+    not_registered = wanted(samples.lab(2, "{count: 1}"))
+    seen = cluster(WITH_SPARE)
+    assert plan.changes(not_registered, seen)[0] == ["remove spare-0"]  # registered by an earlier lab_spec
+    for consumer, kind in (("", ""), ("ha-x7k2p-worker-0-new1", "Machine")):
+        by_hand = with_host(seen, "spare-0", consumer=consumer, consumer_kind=kind)
+        assert plan.changes(not_registered, by_hand) == ([], [])
+        assert [host.name for host in plan.leaving(TWO, by_hand)] == ["spare-0"]  # the lab has it no longer
+
+
 def test_no_machine_takes_a_spare() -> None:
     grown = wanted(samples.lab(3, "{count: 1, register: true}"))
     controllers = Controllers(grown, without(cluster(grown), "spare-0", "worker-2"))

@@ -198,7 +198,7 @@ class Cluster:
     def _gone(self, seen: Seen | None) -> list[str]:
         """VMs of hosts that have left, or that are about to be made anew."""
         wanted, there = self.wanted, {*(seen.hosts if seen else ())}
-        left = [name for name in self._record.hosts if name not in wanted.hosts and plan.BY_COUNT_NAME.fullmatch(name)]
+        left = [name for name in self._record.hosts if name not in wanted.nodes and plan.BY_COUNT_NAME.fullmatch(name)]
         names = [*left, *(self._record.replacing if seen else ())]
         return [Identity(self._paths.lab).vm_name(name) for name in names if name not in there]
 

@@ -78,8 +78,15 @@ def leaving(wanted: Wanted, seen: Seen) -> list[BareMetalHost]:
         host
         for host in seen.hosts.values()
         if (host.name in wanted.replaced and host.uid == wanted.replaced[host.name])
-        or (host.name not in wanted.hosts and BY_COUNT_NAME.fullmatch(host.name) and is_of_lab(host, wanted))
+        or (_has_no_place(host, wanted) and BY_COUNT_NAME.fullmatch(host.name) and is_of_lab(host, wanted))
     ]
+
+
+def _has_no_place(host: BareMetalHost, wanted: Wanted) -> bool:
+    """A spare that is not to be registered may have been given to the cluster by hand. What the lab holds was not."""
+    if host.name in wanted.hosts:
+        return False
+    return host.name not in wanted.nodes or host.consumer_kind == HOLDER
 
 
 def is_of_lab(host: BareMetalHost, wanted: Wanted) -> bool:

@@ -47,6 +47,8 @@ class Wanted:
     """The address at which the BMCs of the lab are."""
     hosts: Mapping[str, WantedHost]
     """By name, without spares that are not to be registered."""
+    nodes: Collection[str] = ()
+    """Names of all nodes of the lab."""
     trusted: str = ""
     """Certificate of the CA by which the cluster verifies the BMCs; empty where it does not."""
     replaced: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +75,7 @@ def wanted_of(
             for node in lab["nodes"]
             if node["role"] != Role.SPARE or lab["registers_spares"]
         },
+        nodes=[node["name"] for node in lab["nodes"]],
         trusted=trusted or "",
         replaced=replaced,
     )
