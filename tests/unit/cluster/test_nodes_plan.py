@@ -12,6 +12,7 @@ from unit.cluster.nodes_samples import CA, RELEASE, SET, Controllers, cluster, w
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import DETACHED, MachineSet, Node
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import Wanted, without_login
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
@@ -91,6 +92,34 @@ def test_a_spare_that_was_given_to_the_cluster_by_hand_stays() -> None:
         by_hand = with_host(seen, "spare-0", consumer=consumer, consumer_kind=kind)
         assert plan.changes(not_registered, by_hand) == ([], [])
         assert [host.name for host in plan.leaving(TWO, by_hand)] == ["spare-0"]  # the lab has it no longer
+
+
+def in_use(seen: Seen) -> Seen:
+    """Given by hand, and taken by a Machine of the workers' set."""
+    machine = samples.machine("spare-0", role="worker", machine_set=SET)
+    seen = with_host(seen, "spare-0", state="provisioned", consumer=machine.name, consumer_kind="Machine")
+    nodes = {**seen.nodes, "spare-0": Node("spare-0", "True")}
+    return replace(seen, machines={**seen.machines, machine.name: machine}, nodes=nodes)
+
+
+@pytest.mark.parametrize("register", ["true", "false"])
+def test_a_spare_that_is_in_use_stays(register: str) -> None:
+    given = wanted(samples.lab(2, f"{{count: 1, register: {register}}}"))
+    seen = in_use(cluster(WITH_SPARE, replicas=3))
+    assert plan.changes(given, seen) == ([], [])
+    assert plan.grow(given, seen).is_done
+
+
+def test_a_spare_that_is_in_use_is_drained_before_it_leaves() -> None:
+    made = plan.shrink(TWO, in_use(cluster(WITH_SPARE, replicas=3)), RELEASE)
+    assert steps(made) == ["cordon spare-0", "drain spare-0", "mark ha-x7k2p-spare-0 (spare-0)"]
+
+
+def test_a_set_is_not_made_smaller_than_its_machines_with_hosts() -> None:
+    """None of them is marked: the set would choose one."""
+    machine = replace(samples.machine("worker-0"), name="ha-x7k2p-worker-0-again")
+    seen = cluster(TWO, replicas=3)
+    assert plan.grow(TWO, replace(seen, machines={**seen.machines, machine.name: machine})).is_done
 
 
 def test_no_machine_takes_a_spare() -> None:

@@ -290,18 +290,19 @@ def differences(host: WantedHost, seen: Seen) -> dict[str, bool]:
 
 
 def _as_many_as_wanted(wanted: Wanted, seen: Seen) -> Iterator[Step]:
-    """Machines on hosts of others count besides the lab's workers."""
+    """Machines on hosts of others, and on spares that are in use, count besides the lab's workers."""
     machine_set = set_of_workers(seen, needed=bool(wanted.workers))
     if machine_set is None:
         return
     own = [machine for machine in seen.machines.values() if machine.machine_set == machine_set.name]
-    others = [machine for machine in own if machine.host and machine.host not in wanted.hosts]
+    others = [machine for machine in own if machine.host and machine.host not in wanted.workers]
     elsewhere = [
         host
         for host in _workers(wanted, seen)
         if (machine := seen.machine_of(host.name)) and machine.machine_set != machine_set.name
     ]
-    replicas = len(wanted.workers) + len(others) - len(elsewhere)
+    with_host = [machine for machine in own if machine.host and not machine.deletion]
+    replicas = max(len(wanted.workers) + len(others) - len(elsewhere), len(with_host))  # or it would choose one to go
     if machine_set.replicas != replicas:
         yield _scaled(machine_set, replicas)
 
@@ -331,7 +332,7 @@ def _unfinished(wanted: Wanted, seen: Seen) -> Iterator[Waiting]:
         if there is None or host.role not in BY_COUNT:
             continue
         machine = seen.machine_of(name)
-        if host.is_spare:
+        if host.is_spare and machine is None:
             if there.state not in AVAILABLE:
                 yield _waiting(there, there.state)
         elif there.state not in PROVISIONED or machine is None or machine.phase != RUNNING:
