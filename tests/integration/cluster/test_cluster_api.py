@@ -146,6 +146,16 @@ def test_nodes_are_drained_as_far_as_budgets_allow(api: KubernetesApi, client: C
     assert not api.store.get(NODES, "worker-0")["spec"].get("unschedulable")
 
 
+def test_pods_of_a_silent_node_stay_terminating_and_are_not_waited_for(api: KubernetesApi, client: Client) -> None:
+    status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    api.store.create(NODES, {"metadata": {"name": "worker-0"}, "status": status})
+    api.store.change(NODES, "worker-0", "", lambda item: item.update(status=status), subresource="status")
+    api.store.create("pods", pod("web-0", app="web"))
+    assert client.drain("worker-0", 3)
+    assert api.store.get("pods", "web-0", "app")["metadata"]["deletionTimestamp"]
+    assert client.drain("worker-0", 60, is_silent=True) == []
+
+
 def test_requests_are_approved(api: KubernetesApi, client: Client) -> None:
     names = ["csr-1", "csr-2", "csr-3"]
     for name in names:

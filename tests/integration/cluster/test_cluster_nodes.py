@@ -298,6 +298,19 @@ def test_what_blocks_a_drain_is_named_and_nothing_is_removed(bench: Bench) -> No
     assert bench.follow(SHRINK, lab(1))["gone"] == ["ha-worker-1"]
 
 
+def test_a_node_that_is_dead_leaves(bench: Bench) -> None:
+    """Its pods stay Terminating."""
+    status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    bench.api.store.change("nodes", "worker-1", "", lambda item: item.update(status=status), subresource="status")
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+    pod = {
+        "metadata": {"name": "web-0", "namespace": "shop", "ownerReferences": [owner]},
+        "spec": {"nodeName": "worker-1", "containers": []},
+    }
+    bench.api.store.create("pods", pod)
+    assert bench.follow(SHRINK, lab(1), drain_seconds=60)["gone"] == ["ha-worker-1"]
+
+
 def test_a_mark_of_an_earlier_lab_spec_is_removed(bench: Bench) -> None:
     machine = f"{cluster_controllers.INFRA}-worker-0"
     bench.api.kubectl("annotate", MACHINES, machine, "-n", NAMESPACE, f"{cluster_controllers.MARK}=ha")

@@ -159,6 +159,12 @@ def test_what_blocks_a_drain_is_named_once(kubectl: Recorder) -> None:
     assert kubectl.client.drain("worker-1", 30) == [f"shop/db-0: {REFUSED}"]
 
 
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_pods_of_a_silent_node_are_not_waited_for(kubectl: Recorder, *, is_silent: bool) -> None:
+    kubectl.client.drain("worker-1", 30, is_silent=is_silent)
+    assert ({"--skip-wait-for-delete-timeout=1", "--grace-period=1"} <= {*kubectl.words}) == is_silent
+
+
 def test_a_drain_that_is_refused(kubectl: Recorder) -> None:
     kubectl.answers(stderr='Error from server (NotFound): nodes "worker-1" not found\n', code=1)
     with pytest.raises(ApiError) as refused:

@@ -32,6 +32,8 @@ FIELD_MANAGER = "nometal.ipi"
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_EVICTED = re.compile(r'error when evicting pods?/"(?P<pod>[^"]+)"(?: -n "(?P<namespace>[^"]+)")?[^:]*: (?P<why>.*)')
 NOT_DRAINED = re.compile(r"drain did not complete|timed out|timeout reached|unable to drain node")
+OF_SILENT_NODES = ["--skip-wait-for-delete-timeout=1", "--grace-period=1"]
+"""As the machine controller drains them. PodDisruptionBudgets count."""
 MACHINE_API = "openshift-machine-api"
 
 
@@ -89,9 +91,13 @@ class Client:
     def uncordon(self, node: str) -> None:
         self._administer("uncordon", node)
 
-    def drain(self, node: str, seconds: int) -> list[str]:
-        """What was still there in the end, and why; nothing when the node is drained."""
+    def drain(self, node: str, seconds: int, *, is_silent: bool = False) -> list[str]:
+        """What was still there in the end, and why; nothing when the node is drained.
+
+        Of a node that is silent, pods are not waited for that are Terminating: its kubelet would have to end them.
+        """
         options = ["--ignore-daemonsets", "--delete-emptydir-data", "--force", f"--timeout={seconds}s"]
+        options += OF_SILENT_NODES if is_silent else []
         done = self._done([*self._administration, "drain", node, *options], seconds + ANSWER_SECONDS)
         if not done.returncode:
             return []

@@ -147,6 +147,11 @@ class Node:
     def is_ready(self) -> bool:
         return self.ready == "True"
 
+    @property
+    def is_silent(self) -> bool:
+        """Its kubelet is not heard of: the node is off, hangs or is cut off."""
+        return self.ready == "Unknown"
+
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> Node:
         metadata, spec, status = _parts(item)

@@ -114,7 +114,8 @@ class ClusterPort:
         self._client.cordon(step.target)
 
     def _drain(self, step: Step) -> None:
-        blocked = self._client.drain(step.target, self._drain_seconds)
+        node = self._seen.nodes.get(step.target)
+        blocked = self._client.drain(step.target, self._drain_seconds, is_silent=node is not None and node.is_silent)
         if blocked:
             raise OperatorError(
                 f"{step.target} cannot be drained: {'; '.join(blocked)}. It stays in the cluster, cordoned, and its VM "

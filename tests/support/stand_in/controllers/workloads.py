@@ -24,8 +24,11 @@ class WorkloadController:
         nodes = {objects.name(node): node for node in self._cluster.store.list(NODES)}
         pods = self._cluster.store.list(PODS)
         for pod in pods:
-            if objects.spec(pod).get("nodeName", "") not in nodes:
-                self._cluster.store.delete(PODS, objects.name(pod), objects.namespace(pod))
+            is_ending = bool(pod["metadata"].get("deletionTimestamp")) and not eviction.is_silent(
+                self._cluster.store, pod
+            )
+            if is_ending or objects.spec(pod).get("nodeName", "") not in nodes:
+                eviction.end(self._cluster.store, pod)
         pods = self._cluster.store.list(PODS)
         for node in nodes.values():
             if MASTER in objects.labels_of(node):
@@ -52,7 +55,7 @@ class WorkloadController:
                 self._create("", objects.namespace(one), node, _of_template(one))
 
     def _keep_count(self, one: Object, nodes: list[Object], pods: list[Object]) -> None:
-        own = [pod for pod in pods if objects.owned_by(pod, one)]
+        own = [pod for pod in pods if objects.owned_by(pod, one) and not pod["metadata"].get("deletionTimestamp")]
         missing = int(objects.spec(one).get("replicas", 1)) - len(own)
         for pod in own[: max(0, -missing)]:
             self._cluster.store.delete(PODS, objects.name(pod), objects.namespace(pod))

@@ -8,11 +8,13 @@ from typing import Any
 from support.stand_in.kubernetes import errors, kinds, selectors
 from support.stand_in.kubernetes.store import Object, Store
 
-PODS, BUDGETS = "pods", "poddisruptionbudgets.policy"
+PODS, NODES, BUDGETS = "pods", "nodes", "poddisruptionbudgets.policy"
+KUBELET = "stand-in/kubelet"
+"""Finalizer in place of the kubelet, whose word ends a pod: one that does not answer leaves it Terminating."""
 
 
 def evict(store: Store, name: str, namespace: str, uid: str = "", *, dry: bool = False) -> None:
-    """Deletes the pod, or raises TooManyRequests."""
+    """Deletes the pod, or raises TooManyRequests. On a node that is not ready, it stays Terminating."""
     pod = store.get(PODS, name, namespace)
     if uid and uid != pod["metadata"]["uid"]:
         raise errors.Conflict(
@@ -23,7 +25,26 @@ def evict(store: Store, name: str, namespace: str, uid: str = "", *, dry: bool =
             counted = status(store, budget)
             if counted["disruptionsAllowed"] < 1:
                 raise _refused(budget["metadata"]["name"], counted)
+    if not dry and is_silent(store, pod):
+        store.change(PODS, name, namespace, lambda item: item["metadata"].update(finalizers=[KUBELET]))
     store.delete(PODS, name, namespace, dry=dry)
+
+
+def is_silent(store: Store, pod: Object) -> bool:
+    """Whether nobody ends the pod. A node without conditions counts as ready."""
+    names = {node["metadata"]["name"]: node for node in store.list(NODES)}
+    node = names.get(pod["spec"].get("nodeName", ""), {})
+    conditions = {item["type"]: item["status"] for item in node.get("status", {}).get("conditions", [])}
+    return conditions.get("Ready", "True") != "True"
+
+
+def end(store: Store, pod: Object) -> None:
+    """It is gone now, by the kubelet or with its node."""
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    if pod["metadata"].get("finalizers"):
+        store.change(PODS, name, namespace, lambda item: item["metadata"].pop("finalizers", None) and None)
+    if not pod["metadata"].get("deletionTimestamp"):
+        store.delete(PODS, name, namespace)
 
 
 def status(store: Store, budget: Object) -> dict[str, int]:
