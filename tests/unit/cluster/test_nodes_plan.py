@@ -211,6 +211,11 @@ def test_a_changed_password_reaches_the_cluster() -> None:
     assert steps(plan.grow(TWO, replace(seen, logins=logins))) == [f"update control-plane-0 ({plan.LOGIN})"]
 
 
+def test_a_login_that_is_not_made_so_far_changes_nothing() -> None:
+    hosts = {name: replace(host, username="", password="") for name, host in TWO.hosts.items()}
+    assert plan.changes(replace(TWO, hosts=hosts), cluster(TWO)) == ([], [])
+
+
 def test_a_host_that_an_interrupted_run_has_detached_is_attached() -> None:
     seen = with_host(cluster(TWO), "worker-0", annotations={DETACHED: "nometal.ipi"})
     assert steps(plan.grow(TWO, seen)) == ["update worker-0 (attachment)"]

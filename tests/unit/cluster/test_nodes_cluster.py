@@ -1,0 +1,87 @@
+"""The nodes of a cluster and those of the lab: what is refused, and what the host notes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from unit.cluster import nodes_samples as samples
+from unit.cluster.nodes_samples import cluster as cluster_of
+from unit.cluster.nodes_samples import wanted, without
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import cluster, record
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.cluster import GROW, Cluster, Task
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.record import Record
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
+    from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+
+FOUR = wanted(samples.lab(4))
+OWN = paths.Paths("ha")
+
+
+@dataclass
+class Api:
+    """A cluster that stays as it is; also its client and its port."""
+
+    directory: Path
+    seen: Seen
+    error: ApiError | None = None
+    steps: list[str] = field(default_factory=list)
+
+    def run(self, *_words: str) -> str:
+        if self.error:
+            raise self.error
+        return "{}"
+
+    def read(self) -> Seen:
+        return self.seen
+
+    def apply(self, step: Step) -> None:
+        self.steps.append(str(step))
+        raise OperatorError("interrupted")
+
+    def of(self, part: str, workers: int, *, logins: bool = True, **changes: Any) -> Cluster:
+        model = samples.lab(workers)
+        accounts = {
+            Identity("ha").vm_name(node["name"]): {"username": "admin", "password": f"secret-of-{node['name']}"}
+            for node in model["nodes"]
+        }
+        if logins:
+            file = self.directory / "bmc/ha/credentials.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(accounts))
+        installation = Installation(paths=OWN, bmc_home=str(self.directory / "bmc"))
+        return Cluster(replace(Task(part, model, installation, version="4.20.3"), **changes))
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """A cluster with four workers, which the host has noted."""
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path / "install")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "run")
+    OWN.directory.mkdir(parents=True)
+    record.write(OWN, Record(list(FOUR.hosts)))
+    made = Api(tmp_path, cluster_of(FOUR))
+    monkeypatch.setattr(Cluster, "_client", lambda _self: made)
+    monkeypatch.setattr(cluster, "ClusterPort", lambda *_arguments: made)
+    return made
+
+
+def test_a_new_worker_is_foreseen_before_its_bmc_has_a_login(api: Api) -> None:
+    api.seen = without(api.seen, "worker-3")
+    foreseen = api.of(GROW, 4, logins=False).look()
+    assert foreseen.steps == ["register worker-3", f"scale {samples.SET} (3 -> 4)"]
+    with pytest.raises(OperatorError, match="worker-3 have no login"):
+        api.of(GROW, 4, logins=False).follow()
+    assert api.steps == []
