@@ -14,7 +14,7 @@ from unit.cluster.nodes_samples import wanted, without
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import cluster, record
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.cluster import GROW, Cluster, Task
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.cluster import GROW, SHRINK, Cluster, Task
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.record import Record
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
@@ -23,6 +23,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import I
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import Reason
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 
@@ -85,3 +86,28 @@ def test_a_new_worker_is_foreseen_before_its_bmc_has_a_login(api: Api) -> None:
     with pytest.raises(OperatorError, match="worker-3 have no login"):
         api.of(GROW, 4, logins=False).follow()
     assert api.steps == []
+
+
+@pytest.mark.parametrize("reason", ["unauthorized", "forbidden", "other"])
+@pytest.mark.parametrize("forces", [False, True])
+def test_no_force_removes_nodes_of_a_cluster_that_runs(api: Api, reason: Reason, *, forces: bool) -> None:
+    api.error = ApiError(reason, "The cluster's API: You must be logged in")
+    with pytest.raises(OperatorError, match=r"logged in\. worker-3 cannot be taken out of it\. .* not removed by"):
+        api.of(SHRINK, 3, forces=forces).look()
+    assert api.of(SHRINK, 4, forces=forces).look().gone == []
+    [warning] = api.of(GROW, 4).look().warnings
+    assert "You must be logged in. Whether its nodes are as in lab_spec is not known" in warning
+
+
+def test_nodes_of_a_cluster_that_is_gone_are_removed_by_force(api: Api) -> None:
+    api.error = ApiError("unreachable", "The cluster's API: connection refused")
+    with pytest.raises(OperatorError, match="cluster_nodes_force_removal=true removes them"):
+        api.of(SHRINK, 3).look()
+    assert api.of(SHRINK, 3, forces=True).look().gone == ["ha-worker-3"]
+
+
+@pytest.mark.parametrize("forces", [False, True])
+def test_nothing_is_replaced_without_the_cluster(api: Api, *, forces: bool) -> None:
+    api.error = ApiError("unreachable", "The cluster's API: connection refused")
+    with pytest.raises(OperatorError, match="worker-1 cannot be replaced without it"):
+        api.of(SHRINK, 4, replaces=["worker-1"], forces=forces).look()

@@ -44,6 +44,10 @@ REMOVE_NEVERTHELESS = (
     "Nothing was changed. With the cluster up again (`make start`, or its nodes switched on), run this again; "
     "-e cluster_nodes_force_removal=true removes them from the lab nevertheless, and leaves the cluster to you."
 )
+HAVE_IT_ASKED = (
+    "Nothing was changed. The host asks by oc or kubectl, with the kubeconfig of the installation; when both are there "
+    "and have the rights of an administrator, run this again. Nodes of a cluster that runs are not removed by force."
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Task:
     """Of the cluster."""
     replaces: Sequence[str] = ()
     forces: bool = False
-    """Removes nodes also from a lab whose cluster does not answer."""
+    """Removes nodes also from a lab whose cluster cannot be reached."""
     drain_seconds: int = 600
     patience: float = 1.0
 
@@ -203,18 +207,27 @@ class Cluster:
         return [Identity(self._paths.lab).vm_name(name) for name in names if name not in there]
 
     def _silent(self, error: ApiError) -> Result:
+        self._refuse_unasked(error)
+        said = f"{error}. Whether its nodes are as in lab_spec is not known."
+        gone = self._gone(None) if self._task.part == SHRINK else []
+        return Result(reachable=False, gone=gone, warnings=[said] if self._task.part == GROW else [])
+
+    def _refuse_unasked(self, error: ApiError) -> None:
+        """What needs the cluster. Only one that does not answer may be gone: others run, and must not lose VMs."""
         lost = [name for name in self._record.hosts if name not in self.wanted.hosts]
         new = [name for name in self.wanted.hosts if name not in self._record.hosts]
-        if self._task.part == SHRINK and (lost or self._task.replaces) and not self._task.forces:
-            them = ", ".join([*lost, *self._task.replaces])
-            raise OperatorError(f"{error}. {them} cannot be taken out of it. {REMOVE_NEVERTHELESS}")
+        may_be_gone = error.reason == "unreachable"
         if self._task.part == GROW and new:
             raise OperatorError(
                 f"{error}. {', '.join(new)} cannot be made known to it: run this again when it answers."
             )
-        said = f"{error}. Whether its nodes are as in lab_spec is not known."
-        gone = self._gone(None) if self._task.part == SHRINK else []
-        return Result(reachable=False, gone=gone, warnings=[said] if self._task.part == GROW else [])
+        if self._task.part == SHRINK and self._task.replaces:
+            raise OperatorError(
+                f"{error}. {', '.join(self._task.replaces)} cannot be replaced without it. Nothing was changed."
+            )
+        if self._task.part == SHRINK and lost and not (self._task.forces and may_be_gone):
+            advice = REMOVE_NEVERTHELESS if may_be_gone else HAVE_IT_ASKED
+            raise OperatorError(f"{error}. {', '.join(lost)} cannot be taken out of it. {advice}")
 
     # Acting
 
