@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from unit.cluster import nodes_samples as samples
 from unit.cluster.nodes_samples import cluster as cluster_of
-from unit.cluster.nodes_samples import wanted, without
+from unit.cluster.nodes_samples import wanted, with_host, with_machine, without
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
@@ -21,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import Reason
@@ -111,3 +112,20 @@ def test_nothing_is_replaced_without_the_cluster(api: Api, *, forces: bool) -> N
     api.error = ApiError("unreachable", "The cluster's API: connection refused")
     with pytest.raises(OperatorError, match="worker-1 cannot be replaced without it"):
         api.of(SHRINK, 4, replaces=["worker-1"], forces=forces).look()
+
+
+@pytest.mark.parametrize(
+    ("failed", "again"),
+    [
+        (lambda seen: seen, False),
+        (lambda seen: with_machine(seen, "worker-1", phase="Failed"), True),
+        (lambda seen: with_host(seen, "worker-1", error_message="timeout"), True),
+        (lambda seen: without(seen, "worker-1"), False),
+    ],
+)
+def test_a_replacement_that_has_failed_is_replaced(api: Api, failed: Callable[[Seen], Seen], *, again: bool) -> None:
+    record.write(OWN, Record(list(FOUR.hosts), {"worker-1": "uid-of-the-first"}))
+    api.seen = failed(api.seen)
+    foreseen = api.of(SHRINK, 4, replaces=["worker-1"]).look()
+    assert foreseen.steps == (["remove worker-1"] if again else [])
+    assert api.of(SHRINK, 4).look().steps == []

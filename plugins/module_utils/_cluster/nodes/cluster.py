@@ -158,8 +158,13 @@ class Cluster:
     # Replacing
 
     def _note_replaced(self, seen: Seen) -> None:
-        """By what is there now: what comes in its place is not replaced again when this goes on later."""
-        new = {name: _uid(seen, name) for name in self._task.replaces if name not in self._record.replacing}
+        """By what is there now: what comes in its place is not replaced when this goes on, unless it has failed."""
+        noted = self._record.replacing
+        new = {
+            name: _uid(seen, name)
+            for name in self._task.replaces
+            if name not in noted or (noted[name] != _uid(seen, name) and plan.has_failed(name, seen))
+        }
         if new and self._task.part == SHRINK:
             self._record = replace(self._record, replacing={**self._record.replacing, **new})
 

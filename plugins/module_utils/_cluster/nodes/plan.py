@@ -41,7 +41,7 @@ PROVISIONED = ("provisioned", "externally provisioned")
 MARKS = ("machine.openshift.io/cluster-api-delete-machine", "machine.openshift.io/delete-machine")
 """Annotations of a Machine that goes first when its MachineSet gets smaller."""
 NEW_MARK_SINCE = (4, 12)
-RUNNING = "Running"
+RUNNING, FAILED = "Running", "Failed"
 
 
 @dataclass(frozen=True)
@@ -337,6 +337,12 @@ def _unfinished(wanted: Wanted, seen: Seen) -> Iterator[Waiting]:
                 yield _waiting(there, there.state)
         elif there.state not in PROVISIONED or machine is None or machine.phase != RUNNING:
             yield _waiting(there, _state(there, machine), machine)
+
+
+def has_failed(name: str, seen: Seen) -> bool:
+    """Whether a host needs to be replaced, as far as the cluster knows."""
+    host, machine = seen.hosts.get(name), seen.machine_of(name)
+    return host is not None and bool(host.error_message or (machine and machine.phase == FAILED))
 
 
 def _state(host: BareMetalHost, machine: Machine | None) -> str:
