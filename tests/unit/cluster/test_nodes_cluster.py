@@ -129,3 +129,12 @@ def test_a_replacement_that_has_failed_is_replaced(api: Api, failed: Callable[[S
     foreseen = api.of(SHRINK, 4, replaces=["worker-1"]).look()
     assert foreseen.steps == (["remove worker-1"] if again else [])
     assert api.of(SHRINK, 4).look().steps == []
+
+
+def test_vms_of_a_growth_that_is_taken_back_go(api: Api) -> None:
+    record.write(OWN, Record([name for name in FOUR.hosts if name != "worker-3"]))
+    api.seen = without(api.seen, "worker-3")
+    assert api.of(GROW, 4).follow().failure == "interrupted"
+    assert api.steps == ["register worker-3"]
+    assert api.of(SHRINK, 3).look().gone == ["ha-worker-3"]
+    assert api.of(SHRINK, 4).look().gone == []

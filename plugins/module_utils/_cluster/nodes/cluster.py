@@ -239,7 +239,7 @@ class Cluster:
     def _followed(self, client: Client, seen: Seen) -> Result:
         self._refuse_without_logins()
         task, first = self._task, self._judged(client, seen)
-        record.write(self._paths, self._record)
+        record.write(self._paths, self._begun())
         teller = Teller(self._paths.node_events)
         explain = partial(stalls.findings, task.installation, client)
         follower = Follower(self._port(client), teller, explain, task.patience)
@@ -255,6 +255,12 @@ class Cluster:
                 findings=[finding.to_dict() for finding in found],
             )
         return self._finished(first, follower.steps, last)
+
+    def _begun(self) -> Record:
+        """What grows has VMs from now on, which must go if lab_spec is taken back before it is done."""
+        known = self._record.hosts
+        new = [name for name in self.wanted.hosts if name not in known] if self._task.part == GROW else []
+        return replace(self._record, hosts=[*known, *new])
 
     def _plan(self, seen: Seen) -> Plan:
         if self._task.part == SHRINK:
