@@ -606,11 +606,26 @@ BMCS = [
 NODES = [
     (
         "a number left out of the control plane",
-        "nodes: {overrides: {control-plane-0: {remove: true}, worker-x: {remove: true}, worker-9: {remove: true}}}",
+        "nodes: {overrides: {control-plane-0: {remove: true}, worker-x: {remove: true}}}",
         [
             "nodes.overrides.control-plane-0.remove: nodes.remove",
             "nodes.overrides.worker-x.remove: nodes.remove",
         ],
+    ),
+    (
+        "a number left out that is written in another way",
+        "nodes: {workers: {count: 1}, overrides: {worker-00: {remove: true}}}",
+        ["nodes.overrides.worker-00: nodes.unknown"],
+    ),
+    (
+        "a number left out that no node would have",
+        "nodes: {workers: {count: 2}, overrides: {worker-0: {remove: true}, worker-9: {remove: true}}}",
+        ["nodes.overrides.worker-9.remove: nodes.remove-unused"],
+    ),
+    (
+        "a number left out of a role without nodes",
+        "nodes: {workers: {count: 2}, overrides: {spare-0: {remove: true}}}",
+        ["nodes.overrides.spare-0.remove: nodes.remove-unused"],
     ),
     (
         "an override of an unknown node",

@@ -49,9 +49,7 @@ def overrides(lab: ParsedLab) -> Iterator[Finding]:
     for name, override in spec.nodes.overrides.items():
         path = f"nodes.overrides.{name}"
         if override.remove:
-            if name.rpartition("-")[0] not in MAY_BE_LEFT_OUT or not name.rpartition("-")[2].isdecimal():
-                text = "must be left out: only workers and spares can be, such as worker-1"
-                yield Finding("nodes.remove", f"{path}.remove", text)
+            yield from _left_out(lab, name)
         elif name not in names:
             close = nearest(name, names)
             hint = f"did you mean {close}?" if close else f"its nodes are {abbreviated(names, LISTED)}"
@@ -62,6 +60,20 @@ def overrides(lab: ParsedLab) -> Iterator[Finding]:
         if override.bmc_port and spec.bmc.protocol != BmcProtocol.IPMI:
             text = "must be left out unless bmc.protocol is ipmi: with Redfish, all nodes share bmc.port"
             yield Finding("nodes.bmc-port-unused", f"{path}.bmc_port", text)
+
+
+def _left_out(lab: ParsedLab, name: str) -> Iterator[Finding]:
+    """Whose number means nothing would be without effect, and another node would leave."""
+    role, _dash, number = name.rpartition("-")
+    path = f"nodes.overrides.{name}"
+    if role not in MAY_BE_LEFT_OUT or not number.isdecimal():
+        text = "must be left out: only workers and spares can be, such as worker-1"
+        yield Finding("nodes.remove", f"{path}.remove", text)
+    elif name != f"{role}-{int(number)}":
+        yield Finding("nodes.unknown", path, f"unknown node; did you mean {role}-{int(number)}?")
+    elif not any(node.role == role and node.index > int(number) for node in lab.nodes):
+        text = f"must be left out: there is no {role} of a higher number, and the highest leave by nodes.{role}s.count"
+        yield Finding("nodes.remove-unused", f"{path}.remove", text)
 
 
 def hypervisors(lab: ParsedLab) -> Iterator[Finding]:
