@@ -112,6 +112,13 @@ gone:
   type: list
   elements: str
   sample: [demo-worker-3]
+busy:
+  description:
+    - In check mode, whether another run changes the cluster's nodes, be it for another lab_spec. It is taken over by
+      the next one that is not in check mode.
+  returned: always
+  type: bool
+  sample: false
 reachable:
   description: Whether the cluster's API answers.
   returned: always
@@ -187,7 +194,7 @@ def run(params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
 
 def follow(task: Task) -> dict[str, Any]:
     try:
-        with alone(task.installation.paths.node_events.with_name("nodes.lock")):
+        with alone(task.installation.paths.nodes_lock):
             return Cluster(task).follow().to_dict()
     except TakenOver:
         raise OperatorError("Another run has begun to change the cluster's nodes, and goes on from here.") from None

@@ -14,6 +14,8 @@ description:
   - Fails if another run has the lock, and says whose run it is and since when.
   - The lock of a run that is no longer there is taken over, with a warning. That is seen by its process if it was
     started on the same controller, and otherwise by the end of its connection to the host.
+  - A run that has ended may have left a job that changes the nodes of the lab's cluster, by what lab_spec was then.
+    That job is ended when another run takes the lock.
   - The lock is a record below C(/run/nometal/locks), so that it is gone with the next boot of the host. It protects a
     lab from other playbooks that ask for it, and from nothing else.
 author:
@@ -95,8 +97,10 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import one_watch
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError, run_module
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lab_lock import (
+    TAKEN,
     Controller,
     LabLock,
     Process,
@@ -112,6 +116,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.processes import
     pid_namespace,
     started,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
 
 if TYPE_CHECKING:
     from typing import Any
@@ -158,6 +163,8 @@ def take(lock: LabLock, params: dict[str, Any], *, check_mode: bool) -> dict[str
         return Seen(boot=wanted.host_boot, now=clock(), has_connection=alive, ended=ended)
 
     outcome, other, found = lock.take(wanted, see, by_force=params["take_over"], check_mode=check_mode)
+    if outcome == TAKEN and not check_mode:
+        one_watch.end(Paths(params["lab"]).nodes_lock)
     told = {"holder": described(other, time.time()), "_holder": asdict(other.controller)} if other else {}
     return {"changed": False, "outcome": outcome, "_wait": found.wait, "_why": found.gone, **told}
 

@@ -64,7 +64,7 @@ KNOWN_OF_LAB = (
     ".*.new",
 )
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
-KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "power.jsonl", "nodes.jsonl", "jobs")
+KNOWN_OF_RUNS = ("events.jsonl", "tools.jsonl", "power.jsonl", "nodes.jsonl", "nodes.lock", "watch.lock", "jobs")
 """In the directory of its runs."""
 
 
@@ -191,6 +191,11 @@ class Paths:
     def node_events(self) -> Path:
         """The event log of changes of the cluster's nodes."""
         return self.events.with_name("nodes.jsonl")
+
+    @property
+    def nodes_lock(self) -> Path:
+        """Locked while the cluster's nodes change."""
+        return self.events.with_name("nodes.lock")
 
 
 def lab_name(lab: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -138,3 +139,12 @@ def test_vms_of_a_growth_that_is_taken_back_go(api: Api) -> None:
     assert api.steps == ["register worker-3"]
     assert api.of(SHRINK, 3).look().gone == ["ha-worker-3"]
     assert api.of(SHRINK, 4).look().gone == []
+
+
+def test_another_run_that_changes_nodes_is_named(api: Api) -> None:
+    """By an earlier lab_spec it removes what this one has, and no look at the cluster shows that."""
+    assert api.of(SHRINK, 4).look().to_dict()["busy"] is False
+    OWN.nodes_lock.parent.mkdir(parents=True)
+    with OWN.nodes_lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert api.of(SHRINK, 4).look().to_dict()["busy"] is True

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.lab_lock import 
     described,
     judge,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.modules import lab_lock
 
 if TYPE_CHECKING:
@@ -45,6 +47,12 @@ RECORD = Record(ALICE, "alice", "site.yml", Process(7, "70"), "boot-h", taken=0.
 NOW = Seen(boot="boot-h", now=1010.0, has_connection=True)
 CUT = replace(NOW, has_connection=False)
 PROCESSES = 8
+HOLDS_ITS_LOCK = """import fcntl, sys, time
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(600)
+"""
 
 
 @pytest.mark.parametrize(
@@ -202,3 +210,27 @@ def test_what_ends_on_the_host_with_a_run(
     monkeypatch.setattr(lab_lock, "ancestors", lambda _pid: iter(above))
     monkeypatch.setattr(lab_lock, "started", "of {}".format)
     assert lab_lock.connection_of(ALICE, persists=persists) == connection
+
+
+def test_what_changes_nodes_for_a_run_that_is_gone_ends_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would go on by an earlier lab_spec, beside whatever the next run does."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    job_lock = paths.Paths("demo").nodes_lock
+    job_lock.parent.mkdir()
+    ask = {"run": asdict(HERE_TOO), "user": "alice", "playbook": "stop.yml", "persists": False}
+    params = {"lab": "demo", "take_over": False, "_ask": ask}
+    with subprocess.Popen([sys.executable, "-c", HOLDS_ITS_LOCK, job_lock], stdout=subprocess.PIPE) as job:
+        assert job.stdout
+        job.stdout.readline()
+        lab_lock.take(LabLock("demo", tmp_path / "locks"), params, check_mode=True)
+        assert job.poll() is None
+        assert lab_lock.take(LabLock("demo", tmp_path / "locks"), params, check_mode=False)["outcome"] == TAKEN
+        assert job.wait(10) == -signal.SIGTERM
+    with subprocess.Popen([sys.executable, "-c", HOLDS_ITS_LOCK, job_lock], stdout=subprocess.PIPE) as own:
+        assert own.stdout
+        own.stdout.readline()
+        assert lab_lock.take(LabLock("demo", tmp_path / "locks"), params, check_mode=False)["outcome"] == RENEWED
+        assert own.poll() is None
+        own.kill()

@@ -22,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted 
     without_login,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets, running
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
@@ -73,6 +73,8 @@ class Result:
     gone: Sequence[str] = ()
     """VMs that the cluster has no longer, or never had."""
     warnings: Sequence[str] = ()
+    busy: bool = False
+    """Whether another run changes the nodes: by what lab_spec was when it began."""
     reachable: bool = True
     noted: bool = True
     """Whether the record of the hosts is that of the lab."""
@@ -87,6 +89,7 @@ class Result:
             "steps": list(self.steps),
             "waits": list(self.waits),
             "gone": list(self.gone),
+            "busy": self.busy,
             "reachable": self.reachable,
             "noted": self.noted,
             "findings": list(self.findings),
@@ -108,7 +111,7 @@ class Cluster:
 
     def look(self) -> Result:
         """What would be done."""
-        return self._with_api(self._judged)
+        return replace(self._with_api(self._judged), busy=running.is_held(self._paths.nodes_lock))
 
     def follow(self) -> Result:
         return self._with_api(self._followed)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import running
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
 
 if TYPE_CHECKING:
@@ -34,6 +34,18 @@ def alone(lock: Path) -> Iterator[None]:
         yield
 
 
+def end(lock: Path) -> None:
+    """What has the lock is asked to end, and waited for."""
+
+    def has_ended() -> bool:
+        is_held = running.is_held(lock)
+        if is_held:
+            _end_holders(lock)
+        return not is_held
+
+    wait.require(has_ended, ENDING_SECONDS, lambda: _complaint(lock))
+
+
 def _taken_over(_number: int, _frame: Any) -> None:
     raise TakenOver
 
@@ -45,4 +57,4 @@ def _end_holders(lock: Path) -> None:
 
 
 def _complaint(lock: Path) -> str:
-    return f"Another watch of this lab does not end, process {', '.join(map(str, running.holders(lock)))}: end it."
+    return f"Another run of this lab does not end, process {', '.join(map(str, running.holders(lock)))}: end it."
