@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Callable
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing as usual
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress import timing
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
@@ -27,11 +27,17 @@ if TYPE_CHECKING:
 CLUSTER = "cluster"
 PAUSE = 3.0
 LEAST_HASTE = 0.05
-SILENT = 10 * usual.MINUTE
+SILENT = 10 * timing.MINUTE
 """Of the API: it moves with the control plane node that holds its address."""
-AILING = 10 * usual.MINUTE
+AILING = 10 * timing.MINUTE
 """With an error of metal3's, which tries again and again."""
-USUAL_LIMIT = 20 * usual.MINUTE
+LIMITS: Mapping[str, float] = {
+    **timing.HOSTS,
+    "registering": 20 * timing.MINUTE,
+    "provisioning": 40 * timing.MINUTE,
+}
+"""After how long in a state something is wrong with a host. It may take longer than while an installer waits."""
+OTHER_LIMIT = 20 * timing.MINUTE
 OFTEN = 3
 DOING = {
     "trust": "is given the certificate of the BMCs' CA",
@@ -116,7 +122,7 @@ class Follower:
             ailing = self._ailing.setdefault(waiting.who, now) if waiting.trouble else now
             if not waiting.trouble:
                 self._ailing.pop(waiting.who, None)
-            limit = usual.HOSTS.get(waiting.state, USUAL_LIMIT)
+            limit = LIMITS.get(waiting.state, OTHER_LIMIT)
             is_late = now - self._since[waiting.who][1] > limit * self.patience
             if is_late or now - ailing > AILING * self.patience:
                 stalled[waiting.who] = waiting

@@ -1,0 +1,75 @@
+"""How what is planned is carried out, and for how long it is waited."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.following import Follower, StalledError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan, Waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
+from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import Clock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MINUTE = 60.0
+REFUSED = ApiError("unreachable", "The cluster's API: connection refused")
+
+
+@dataclass
+class Port:
+    """Of a cluster in which nothing is to be seen."""
+
+    failures: list[ApiError] = field(default_factory=list)
+    """Of the steps that come first."""
+    applied: list[str] = field(default_factory=list)
+
+    def read(self) -> Seen:
+        return Seen()
+
+    def apply(self, step: Step) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.applied.append(str(step))
+
+
+class Bench:
+    def __init__(self, directory: Path) -> None:
+        self.seconds = 0.0
+        self.port = Port()
+        self.events = directory / "run/nodes.jsonl"
+        clock = Clock(lambda: self.seconds, self._sleep)
+        port: Any = self.port
+        self.follower = Follower(port, Teller(self.events), lambda _stalled, _seen: [], clock=clock)
+
+    def _sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def follow(self, plans: Callable[[], Plan]) -> None:
+        self.follower.follow(lambda _seen: plans())
+
+    @property
+    def told(self) -> Sequence[str]:
+        return [json.loads(line)["state"] for line in self.events.read_text().splitlines()]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+@pytest.mark.parametrize(("state", "minutes"), [("registering", 17), ("provisioning", 35), ("inspecting", 14)])
+def test_hosts_that_are_slow_are_waited_for(bench: Bench, state: str, minutes: int) -> None:
+    """Real ones take 17 minutes to register, and half an hour or more for their image."""
+    bench.follow(lambda: Plan(waits=[Waiting("a", state)] if bench.seconds < minutes * MINUTE else []))
+    with pytest.raises(StalledError):
+        bench.follow(lambda: Plan(waits=[Waiting("a", state)]))
+    assert bench.seconds < 3 * minutes * MINUTE
