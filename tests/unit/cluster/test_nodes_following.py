@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.followi
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan, Waiting
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import Clock
 
@@ -64,6 +65,34 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
+
+
+def test_a_step_that_does_not_reach_the_api_is_tried_again(bench: Bench) -> None:
+    """While the API moves with the control plane node that holds its address, more often than a step is repeated."""
+    bench.port.failures = [REFUSED] * 9
+    bench.follow(lambda: Plan([Step("release", "a")] if not bench.port.applied else []))
+    assert bench.port.applied == bench.follower.steps == ["release a"]
+    assert str(REFUSED) in bench.told
+
+
+def test_steps_that_never_reach_the_api_are_given_up(bench: Bench) -> None:
+    bench.port.failures = [REFUSED] * 999
+    with pytest.raises(ApiError, match="connection refused"):
+        bench.follow(lambda: Plan([Step("release", "a")]))
+    assert 10 * MINUTE < bench.seconds < 11 * MINUTE
+
+
+def test_a_step_that_is_refused_is_not_repeated(bench: Bench) -> None:
+    bench.port.failures = [ApiError("forbidden", "The cluster's API: no")]
+    with pytest.raises(ApiError, match="no"):
+        bench.follow(lambda: Plan([Step("release", "a")]))
+    assert bench.seconds == 0
+
+
+def test_what_the_cluster_does_not_keep_is_not_repeated_for_ever(bench: Bench) -> None:
+    with pytest.raises(OperatorError, match="does not keep what was done 3 times: release a"):
+        bench.follow(lambda: Plan([Step("release", "a")]))
+    assert bench.port.applied == ["release a"] * 3
 
 
 @pytest.mark.parametrize(("state", "minutes"), [("registering", 17), ("provisioning", 35), ("inspecting", 14)])

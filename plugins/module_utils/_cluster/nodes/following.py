@@ -76,6 +76,8 @@ class Follower:
         self._ailing: dict[str, float] = {}
         self._planned: Counter[str] = Counter()
         self._answered = self.clock.now()
+        self._refused: float | None = None
+        """Since when no step could be carried out."""
 
     def follow(self, plan_of: Callable[[Seen], Plan]) -> Seen:
         """What the cluster has in the end."""
@@ -94,22 +96,32 @@ class Follower:
         try:
             seen = self.port.read()
         except ApiError as error:
-            if error.reason != "unreachable" or self.clock.now() - self._answered > SILENT * self.patience:
-                raise
-            self.teller.tell(CLUSTER, str(error), trouble=True)
+            self._bear(error, self._answered)
             return None
         self._answered = self.clock.now()
         return seen
 
+    def _bear(self, error: ApiError, since: float) -> None:
+        if error.reason != "unreachable" or self.clock.now() - since > SILENT * self.patience:
+            raise error
+        self.teller.tell(CLUSTER, str(error), trouble=True)
+
     def _carry_out(self, plan: Plan) -> None:
+        self._refused = self._refused if plan.steps else None
         for step in plan.steps:
-            self._planned[str(step)] += 1
-            if self._planned[str(step)] > OFTEN:
+            if self._planned[str(step)] == OFTEN:
                 raise OperatorError(f"The cluster does not keep what was done {OFTEN} times: {step}.")
             words = DOING.get(step.verb)
             who, state = (str(step.target), words) if words else (CLUSTER, str(step))
             self.teller.tell(who, f"{state} ({step.remark})" if words and step.remark else state)
-            self.port.apply(step)
+            try:
+                self.port.apply(step)
+            except ApiError as error:
+                self._refused = self.clock.now() if self._refused is None else self._refused
+                self._bear(error, self._refused)
+                return  # what is due next, another look says
+            self._refused = None
+            self._planned[str(step)] += 1
             self.steps.append(str(step))
 
     def _watch(self, plan: Plan, seen: Seen) -> None:
