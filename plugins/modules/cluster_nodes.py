@@ -54,7 +54,9 @@ options:
     elements: str
     default: []
   force_removal:
-    description: With a cluster that does not answer, whether its nodes are removed from the lab nevertheless.
+    description:
+      - With a cluster that cannot be reached, whether its nodes are removed from the lab nevertheless.
+      - Nodes of one that runs and refuses to be asked, or for which the host has no client, are not.
     type: bool
     default: false
   drain_seconds:

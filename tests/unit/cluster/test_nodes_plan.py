@@ -74,7 +74,7 @@ def test_new_hosts_are_held_until_all_are_available() -> None:
     assert (steps(made), waits(made)) == ([], {"worker-2": "available", "worker-3": "inspecting"})
     failed = with_host(seen, "worker-3", state="available", error_type="inspection error", error_message="timeout")
     [_first, second] = plan.grow(FOUR, failed).waits
-    assert second.trouble == "inspection error: timeout"
+    assert second.error == "inspection error: timeout"
 
 
 def test_a_spare_is_registered_and_stays_held() -> None:
@@ -178,7 +178,7 @@ def test_what_is_under_way_is_waited_for(host: dict[str, Any], machine: dict[str
 
 def test_a_machine_that_waits_for_a_host_says_so() -> None:
     seen = with_machine(with_host(cluster(TWO), "worker-1", state="provisioning"), "worker-1", error="No host")
-    assert [waiting.trouble for waiting in plan.grow(TWO, seen).waits] == ["No host"]
+    assert [waiting.error for waiting in plan.grow(TWO, seen).waits] == ["No host"]
 
 
 def test_a_host_that_is_still_being_removed_is_not_registered() -> None:

@@ -128,11 +128,11 @@ class Follower:
         now, stalled = self.clock.now(), {}
         self._since = {who: since for who, since in self._since.items() if who in {each.who for each in plan.waits}}
         for waiting in plan.waits:
-            self.teller.tell(waiting.who, waiting.trouble or waiting.state, trouble=bool(waiting.trouble))
+            self.teller.tell(waiting.who, waiting.error or waiting.state, trouble=bool(waiting.error))
             if self._since.get(waiting.who, ("", 0.0))[0] != waiting.state:
                 self._since[waiting.who] = (waiting.state, now)
-            ailing = self._ailing.setdefault(waiting.who, now) if waiting.trouble else now
-            if not waiting.trouble:
+            ailing = self._ailing.setdefault(waiting.who, now) if waiting.error else now
+            if not waiting.error:
                 self._ailing.pop(waiting.who, None)
             limit = LIMITS.get(waiting.state, OTHER_LIMIT)
             is_late = now - self._since[waiting.who][1] > limit * self.patience

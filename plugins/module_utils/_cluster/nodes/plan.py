@@ -50,7 +50,7 @@ class Waiting:
 
     who: str
     state: str
-    trouble: str = ""
+    error: str = ""
     """What the cluster says is wrong with it."""
 
 

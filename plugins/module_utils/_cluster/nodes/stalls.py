@@ -63,8 +63,8 @@ def _others(client: Client, stalled: Sequence[Waiting], seen: Seen) -> Iterator[
         requests = pending(client) if host and host.state in PROVISIONED and not seen.node_of(waiting.who) else []
         if requests:
             yield _found("nodes.requests", waiting.who, requests=requests)
-        elif waiting.trouble:
-            yield _found("nodes.machine", waiting.who, error=waiting.trouble)
+        elif waiting.error:
+            yield _found("nodes.machine", waiting.who, error=waiting.error)
         else:
             yield _found("nodes.slow", waiting.who, state=waiting.state)
 
