@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import checkout, install_lab, kubectl, processes, snapshot, socks
@@ -204,7 +204,7 @@ def test_killed_it_is_followed_again_and_goes_on(host: LabHost, lab: InstallLab,
     wait_until_as_before(host, before)
 
 
-def start(lab: InstallLab, output: Path, **install: str) -> subprocess.Popen[bytes]:
+def start(lab: InstallLab, output: Path, **install: Any) -> subprocess.Popen[bytes]:
     command = checkout.command("install", lab.inventory(**install))
     with output.open("wb") as file:
         return subprocess.Popen(command, cwd=checkout.ROOT, stdout=file, stdin=subprocess.DEVNULL)
