@@ -10,6 +10,7 @@ import ipaddress
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import syslog
@@ -78,6 +79,7 @@ def main(file: str) -> int:
     threading.excepthook = lambda failed: syslog.syslog(f"{lab.infra_id}: {failed.thread}: {failed.exc_value!r}")
     kept, store = State(lab.infra_id), Store()
     front = Front(lab, store, told)
+    _alone = _at_its_addresses_alone(lab)
     try:
         if Path(file) == kept.told:
             _come_back(lab, told, store, front, kept)
@@ -89,6 +91,16 @@ def main(file: str) -> int:
     finally:
         front.close()
     return 0
+
+
+def _at_its_addresses_alone(lab: Lab) -> socket.socket:
+    """To be kept. A cluster that had the addresses before closes its servers and removes them while it ends."""
+    mine = socket.socket(socket.AF_UNIX)
+    while True:
+        with suppress(OSError):  # it is in use
+            mine.bind(f"\0{COMMAND}-{lab.api_vips[0]}")  # of this network namespace, and gone with the process
+            return mine
+        time.sleep(LOOK_SECONDS)
 
 
 def _install(lab: Lab, told: dict[str, Any], store: Store, front: Front, file: Path) -> bool:
