@@ -235,7 +235,7 @@ ON_THE_HOST = (
     Fault(
         "nodes-stay-paused-after-a-kill",
         f"{UTILS}/_resources/checkpoint/state.py",
-        '*([Step("resume", paused)] if paused else []),',
+        '*([Step("resume", paused(now))] if paused(now) else []),',
         "",
         "tests/unit/resources/test_checkpoint.py",
     ),

@@ -33,7 +33,7 @@ def evict(store: Store, name: str, namespace: str, uid: str = "", *, dry: bool =
 def is_silent(store: Store, pod: Object) -> bool:
     """Whether nobody ends the pod. A node without conditions counts as ready."""
     names = {node["metadata"]["name"]: node for node in store.list(NODES)}
-    node = names.get(pod["spec"].get("nodeName", ""), {})
+    node = names.get(pod.get("spec", {}).get("nodeName", ""), {})
     conditions = {item["type"]: item["status"] for item in node.get("status", {}).get("conditions", [])}
     return conditions.get("Ready", "True") != "True"
 
