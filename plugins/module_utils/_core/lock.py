@@ -72,6 +72,13 @@ def is_taken(file: int | TextIO, *, shared: bool = False) -> bool:
     return not _takes(file, shared, None)
 
 
+def is_held(path: Path) -> bool:
+    """Whether anybody has it. Those who ask at once do not take one another for the holder."""
+    with suppress(FileNotFoundError), path.open(encoding="ascii") as file:
+        return is_taken(file, shared=True)
+    return False
+
+
 def take(
     file: TextIO, seconds: float, complaint: Callable[[], str], meanwhile: Act | None = None, pause: float = 0.1
 ) -> None:

@@ -22,9 +22,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted 
     without_login,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets, running
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_held
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
 
@@ -111,7 +112,7 @@ class Cluster:
 
     def look(self) -> Result:
         """What would be done."""
-        return replace(self._with_api(self._judged), busy=running.is_held(self._paths.nodes_lock))
+        return replace(self._with_api(self._judged), busy=is_held(self._paths.nodes_lock))
 
     def follow(self) -> Result:
         return self._with_api(self._followed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import running
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import take
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_held, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +38,10 @@ def end(lock: Path) -> None:
     """What has the lock is asked to end, and waited for."""
 
     def has_ended() -> bool:
-        is_held = running.is_held(lock)
-        if is_held:
+        was_held = is_held(lock)
+        if was_held:
             _end_holders(lock)
-        return not is_held
+        return not was_held
 
     wait.require(has_ended, ENDING_SECONDS, lambda: _complaint(lock))
 

@@ -21,6 +21,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.bundle.redact
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import runner, running
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, processes, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_held
 from ansible_collections.nometal.ipi.plugins.module_utils._core.program import PYTHON, Program, text_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Plan:
 
 def read(paths: Paths) -> Run:
     """In this order, for after the end of what runs its last note is there."""
-    is_running = running.is_held(paths.lock)
+    is_running = is_held(paths.lock)
     return _run_of(_noted(paths.run), running=is_running)
 
 
@@ -100,15 +101,15 @@ def start(paths: Paths, plan: Plan) -> None:
 
 def stop(paths: Paths, seconds: float = STOPPING_SECONDS) -> bool:
     """Whether anything ran. It is asked to end as by Ctrl-C, has so long for it, and is killed after that."""
-    if not running.is_held(paths.lock):
+    if not is_held(paths.lock):
         return False
     _ask_to_end(paths)
-    if wait.comes_true(lambda: not running.is_held(paths.lock), seconds, PAUSE):
+    if wait.comes_true(lambda: not is_held(paths.lock), seconds, PAUSE):
         return True
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in running.holders(paths.lock):
             _send(pid, number)
-        if wait.comes_true(lambda: not running.is_held(paths.lock), KILLING_SECONDS, PAUSE):
+        if wait.comes_true(lambda: not is_held(paths.lock), KILLING_SECONDS, PAUSE):
             return True
     pids = ", ".join(map(str, running.holders(paths.lock)))
     raise OperatorError(f"The installer of lab {paths.lab} does not end, process {pids}, not even killed: see why.")

@@ -1,7 +1,7 @@
 # Copyright: nometal.ipi contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lock that the runner takes and the installer inherits: whether something runs, and which processes."""
+"""The lock that the runner takes and the installer inherits: which processes share it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_taken
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def is_held(lock: Path) -> bool:
-    with suppress(FileNotFoundError), lock.open(encoding="ascii") as file:
-        return is_taken(file, shared=True)
-    return False
 
 
 def holders(lock: Path) -> Iterator[int]:

@@ -85,7 +85,7 @@ class CheckpointPort:
             half=self._store.half(),
             unfinished=self._store.unfinished(),
             cluster=" ".join(sorted(infra.ids_of(paths))),
-            installs=_is_locked(paths.lock),
+            installs=lock.is_held(paths.lock),
         )
 
     def apply(self, step: Step) -> None:
@@ -305,14 +305,6 @@ def _while_on(domain: Any, action: Callable[[], object]) -> None:
     except libvirt.libvirtError:
         if domain.isActive():
             raise
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether an installer holds it; it is there from the first installation on."""
-    if not path.exists():
-        return False
-    with lock.locked(path) as has_lock:
-        return not has_lock
 
 
 def _name_in(what: str) -> str:
