@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from support import kubernetes_api
+from support.power_fakes import Log
 from support.stand_in.controllers import objects
 from support.stand_in.controllers.objects import HOSTS, MACHINES, NAMESPACE, NODES, Object
 from support.stand_in.kubernetes.server import Switches
@@ -66,14 +67,6 @@ class Bmcs:
                 self.asked.append(f"{kind} {name[len('lab-') :]}")
             machine.on = kind is Reset.ON or (kind is Reset.SHUT_DOWN and machine.on and not machine.obeys)
         return {}
-
-
-class Log:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, who: str, state: str, *, trouble: bool = False) -> None:
-        self.lines.append(f"{'! ' if trouble else ''}{who}: {state}")
 
 
 @dataclass

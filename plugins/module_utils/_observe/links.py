@@ -95,6 +95,11 @@ def read_neighbours() -> list[Neighbour]:
     return list(_neighbours())
 
 
+def macs_of_neighbours() -> dict[str, str]:
+    """By address."""
+    return {neighbour.address: neighbour.mac for neighbour in _neighbours()}
+
+
 def ports_of(bridge: str, links: Mapping[str, Link]) -> list[str]:
     return sorted(link.name for link in links.values() if link.master == bridge)
 

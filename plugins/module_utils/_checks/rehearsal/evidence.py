@@ -22,7 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import (
     network_xml,
     packet_filter,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_links, read_neighbours
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import macs_of_neighbours, read_links
 
 try:
     import libvirt
@@ -101,7 +101,7 @@ def gather(connection: Any, lab: Lab) -> Evidence:
         firewall=_firewall(lab),
         leases=_leases(connection, lab),
         forwarding={family: _is_one(path) for family, path in FORWARDING.items() if path.exists()},
-        neighbours={neighbour.address: neighbour.mac for neighbour in read_neighbours()},
+        neighbours=macs_of_neighbours(),
         machines={**links, **_vms(connection)},
         rules=packet_filter.read(),
         lost_rules=network_filter.lost_of(network_xml.definition_of(_description(connection, lab))) if runs else (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from support.power_fakes import Log, Time
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.power import Power, Reset, Said
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import (
@@ -16,7 +17,6 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes i
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import NOTHING_TO_START, Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.switching import Switching
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import Clock
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 if TYPE_CHECKING:
@@ -64,26 +64,6 @@ class Bmcs:
             elif name not in self.deaf:
                 self.states[name] = Power.OFF
         return {}
-
-
-class Log:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, who: str, state: str, *, trouble: bool = False) -> None:
-        self.lines.append(f"{'! ' if trouble else ''}{who}: {state}")
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(lambda: self.now, self.sleep)
 
 
 @pytest.fixture
