@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import signers
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import Member, Operator
@@ -55,11 +56,11 @@ def api(kubernetes_api: KubernetesApi) -> KubernetesApi:
         ("etcd", [condition("Available", "True"), condition("Degraded", "False")]),
     ):
         put(kubernetes_api, "clusteroperators.config.openshift.io", name, spec={}, status={"conditions": conditions})
-    put(kubernetes_api, "namespaces", cluster.SIGNER_NAMESPACE)
-    annotations = {cluster.NOT_AFTER: EXPIRES}
+    put(kubernetes_api, "namespaces", signers.NAMESPACES[signers.TO_KUBELETS])
+    annotations = {signers.NOT_AFTER: EXPIRES}
     key = {"tls.key": "c2VjcmV0"}
     put(
-        *(kubernetes_api, "secrets", cluster.SIGNER, cluster.SIGNER_NAMESPACE),
+        *(kubernetes_api, "secrets", signers.TO_KUBELETS, signers.NAMESPACES[signers.TO_KUBELETS]),
         metadata={"annotations": annotations},
         data=key,
     )

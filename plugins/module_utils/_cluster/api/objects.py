@@ -22,6 +22,7 @@ MACHINES = "machines.machine.openshift.io"
 """The full name, as other groups have machines, too."""
 MACHINE_SETS = "machinesets.machine.openshift.io"
 NODES = "nodes"
+OPERATORS = "clusteroperators.config.openshift.io"
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 SECRETS = "secrets"
 
@@ -31,6 +32,7 @@ SET_OF_MACHINE, ROLE_OF_MACHINE = (
     f"machine.openshift.io/cluster-api-{label}" for label in ("machineset", "machine-role")
 )
 ROLE_OF_NODE = "node-role.kubernetes.io/"
+FAILING = (("Available", "False"), ("Degraded", "True"))
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Node:
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> Node:
         metadata, spec, status = _parts(item)
-        states = {_text(condition, "type"): _text(condition, "status") for condition in status.get("conditions") or []}
+        states = {_text(condition, "type"): _text(condition, "status") for condition in _conditions(status)}
         roles = [label.partition("/")[2] for label in _mapping(metadata, "labels") if label.startswith(ROLE_OF_NODE)]
         addresses = [
             _text(address, "address")
@@ -168,6 +170,29 @@ class Node:
             unschedulable=bool(spec.get("unschedulable")),
             roles=sorted(roles),
             addresses=addresses,
+        )
+
+
+@dataclass(frozen=True)
+class ClusterOperator:
+    name: str
+    states: Mapping[str, str] = field(default_factory=dict)
+    """By condition: True, False or Unknown."""
+    messages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def failing(self) -> list[str]:
+        """The conditions by which it is degraded or not available."""
+        return [kind for kind, state in self.states.items() if (kind, state) in FAILING]
+
+    @classmethod
+    def from_dict(cls, item: Mapping[str, Any]) -> ClusterOperator:
+        metadata, _spec, status = _parts(item)
+        conditions = {_text(condition, "type"): condition for condition in _conditions(status)}
+        return cls(
+            name=_text(metadata, "name"),
+            states={kind: _text(condition, "status") for kind, condition in conditions.items()},
+            messages={kind: shown(_text(condition, "message")) for kind, condition in conditions.items()},
         )
 
 
@@ -209,6 +234,10 @@ def seconds_of(timestamp: str) -> float:
 
 def _parts(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
     return _mapping(item, "metadata"), _mapping(item, "spec"), _mapping(item, "status")
+
+
+def _conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return status.get("conditions") or []
 
 
 def _mapping(item: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import info
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API, client_of
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError, shown
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import HOSTS, BareMetalHost
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import (
+    HOSTS,
+    OPERATORS,
+    BareMetalHost,
+    ClusterOperator,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap as diagnosis_bootstrap
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import bootstrap_services
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
@@ -25,10 +30,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nod
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import macs_of_neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
@@ -64,7 +69,7 @@ class HostSeen:
 def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
     name = f"api.{domain}" if domain else ""
     errors = {vip: error_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
-    macs = {neighbour.address: neighbour.mac for neighbour in read_neighbours()}
+    macs = macs_of_neighbours()
     return HostSeen(
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
@@ -81,7 +86,7 @@ def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
 def silent_holders(api_vips: Sequence[str]) -> dict[str, str]:
     """By virtual address at which there is no API, the MAC address of the host's neighbour that holds it."""
     silent = [vip for vip in api_vips if error_at(vip, API_PORT)]
-    macs = {neighbour.address: neighbour.mac for neighbour in read_neighbours()} if silent else {}
+    macs = macs_of_neighbours() if silent else {}
     return {vip: macs[vip] for vip in silent if vip in macs}
 
 
@@ -146,19 +151,8 @@ def hosts_without_error(installation: Installation) -> set[str]:
 
 def operators(client: Client) -> dict[str, str]:
     """Those that are degraded or not available, and what they say."""
-    return dict(_operators(_answered(client, "clusteroperators.config.openshift.io")))
-
-
-def _operators(items: list[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    for item in items:
-        wrong = [
-            condition
-            for condition in (item.get("status") or {}).get("conditions") or []
-            if (condition.get("type"), condition.get("status")) in (("Degraded", "True"), ("Available", "False"))
-        ]
-        if wrong:
-            message = next(filter(None, (str(condition.get("message") or "") for condition in wrong)), "")
-            yield str((item.get("metadata") or {}).get("name", "")), shown(message)
+    found = (ClusterOperator.from_dict(item) for item in _answered(client, OPERATORS))
+    return {each.name: next(filter(None, map(each.messages.get, each.failing)), "") for each in found if each.failing}
 
 
 @dataclass(frozen=True)

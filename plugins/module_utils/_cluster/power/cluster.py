@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects, signers
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power import requests
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.requests import names_of, normal
@@ -26,14 +27,7 @@ MARK = "nometal.ipi/stopped"
 """Annotation of nodes that a stop has cordoned. Set together with that, so that no moment is without it."""
 PAUSED_BY_STOP = "nometal.ipi/stopped"
 """The value of metal3's own annotation on hosts that a stop has paused."""
-OPERATORS = "clusteroperators.config.openshift.io"
 LEASES, NAMESPACE_OF_LEASES = "leases.coordination.k8s.io", "kube-node-lease"
-MACHINE_API = "openshift-machine-api"
-EXPIRY = "auth.openshift.io/certificate-not-after"
-SIGNERS = {
-    "kube-apiserver-to-kubelet-signer": "openshift-kube-apiserver-operator",
-    "csr-signer": "openshift-kube-controller-manager-operator",
-}
 ETCD = "etcd"
 WANTED = {"Available": "True", "Degraded": "False", "Progressing": "False"}
 """Of an operator that is settled."""
@@ -121,19 +115,16 @@ class Cluster:
         self.client.annotate(objects.HOSTS, host, MACHINE_API, {objects.PAUSED: None})
 
     def operators(self) -> list[Operator]:
-        return [_operator(item) for item in self._listed(OPERATORS)]
+        return [_operator(item) for item in self._listed(objects.OPERATORS)]
 
     def expiries(self) -> dict[str, float]:
         """When the certificates end that sign those of kubelets, in seconds since the epoch; of those that say so."""
-        found = {name: self._expiry(name, namespace) for name, namespace in SIGNERS.items()}
+        found = {name: self._expiry(name) for name in signers.NAMESPACES}
         return {name: when for name, when in found.items() if when}
 
-    def _expiry(self, secret: str, namespace: str) -> float:
-        """Of the Secret only this annotation leaves the cluster."""
-        path = "{.metadata.annotations." + EXPIRY.replace(".", "\\.") + "}"
-        words = ("get", objects.SECRETS, secret, f"--namespace={namespace}", f"--output=jsonpath={path}")
-        with suppress(ApiError):  # no other namespace is asked in its place
-            return objects.seconds_of(self.client.run(*words).strip())
+    def _expiry(self, signer: str) -> float:
+        with suppress(ApiError):
+            return objects.seconds_of(signers.not_after(self.client, signer))
         return 0.0
 
     def _change(self, member: Member, mark: str | None, *, unschedulable: bool | None) -> None:
@@ -174,8 +165,6 @@ def _those_of(seen: objects.Node, nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def _operator(item: Mapping[str, Any]) -> Operator:
-    conditions = (item.get("status") or {}).get("conditions") or []
-    states = {str(each.get("type")): str(each.get("status")) for each in conditions}
-    wrong = tuple(kind for kind, wanted in WANTED.items() if states.get(kind, wanted) != wanted)
-    message = next((str(each.get("message") or "") for each in conditions if each.get("type") in wrong), "")
-    return Operator(str((item.get("metadata") or {}).get("name", "")), wrong, message)
+    seen = objects.ClusterOperator.from_dict(item)
+    wrong = tuple(kind for kind, wanted in WANTED.items() if seen.states.get(kind, wanted) != wanted)
+    return Operator(seen.name, wrong, next((text for kind, text in seen.messages.items() if kind in wrong), ""))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.signers import OF_KUBELETS, TO_KUBELETS
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import WARNING, Finding
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 HOUR, DAY = 3600.0, 86400.0
 BOOTSTRAP_HOURS = 25 * HOUR
 """A kubelet's first certificate is for 24 hours. Its next one, for up to 30 days, it asks for before that has ended."""
-TO_KUBELETS, OF_KUBELETS = "kube-apiserver-to-kubelet-signer", "csr-signer"
 
 
 def blockers(members: Sequence[Member], operators: Iterable[Operator]) -> Iterator[Finding]:

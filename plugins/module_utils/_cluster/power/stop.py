@@ -34,7 +34,7 @@ MAY_BE_CORDONED = "Nodes may be cordoned, and their hosts paused: `make start` r
 FORCE = "To stop the nodes nevertheless, set cluster_stop_force=true."
 GOES_ON = "Continuing a stop that was interrupted after nodes were switched off."
 NO_BACKUP = "etcd is not backed up, for which `oc` is needed on the host: there is only `kubectl`."
-NOBODY_BACKS_UP = "etcd is not backed up: no node of the control plane is ready."
+NO_NODE_TO_BACK_UP_BY = "etcd is not backed up: no node of the control plane is ready."
 SKIP_BACKUP = "To stop without a backup of etcd, set cluster_stop_backup=false."
 
 
@@ -135,7 +135,7 @@ class ClusterStop:
     def _back_up(self, members: Iterable[Member], result: Result) -> bool:
         ready = next((member for member in members if member.node.is_control_plane and member.ready), None)
         if self.backup is None or ready is None:
-            result.warnings.append(NOBODY_BACKS_UP)
+            result.warnings.append(NO_NODE_TO_BACK_UP_BY)
             return False
         log = self.lab.switching.log
         log.note(ETCD, "is backed up")

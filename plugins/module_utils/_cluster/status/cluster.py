@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError, shown
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects, signers
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     ANSWERS,
     NOT_ASKED,
@@ -29,7 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     iso,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError, within
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
+from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import macs_of_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,11 +43,9 @@ PORTS = {API: 6443, INGRESS: 443}
 CONNECT_SECONDS, NAME_SECONDS = 3.0, 6.0
 ANSWER_SECONDS = 30.0
 """For a host that is overloaded; requests themselves have a limit of their own."""
-MACHINE_API = "openshift-machine-api"
-VERSIONS, OPERATORS = "clusterversions.config.openshift.io", "clusteroperators.config.openshift.io"
-KINDS = (objects.NODES, objects.HOSTS, objects.MACHINES, objects.REQUESTS, OPERATORS, VERSIONS)
-SIGNER, SIGNER_NAMESPACE = "kube-apiserver-to-kubelet-signer", "openshift-kube-apiserver-operator"
-NOT_AFTER = "auth.openshift.io/certificate-not-after"
+VERSIONS = "clusterversions.config.openshift.io"
+KINDS = (objects.NODES, objects.HOSTS, objects.MACHINES, objects.REQUESTS, objects.OPERATORS, VERSIONS)
+FAILING = {"Available": "not available", "Degraded": "degraded"}
 CA = re.compile(r"certificate-authority-data:\s*(\S+)")
 SERVER = re.compile(r"server:\s*[\"']?https://(?P<host>\[[^\]]+\]|[^:/\s\"']+)(?::(?P<port>\d+))?")
 EXPIRED = "certificate has expired"
@@ -151,12 +149,11 @@ def _member(
 
 def _operator(item: Item) -> Operator:
     """State: empty where it is well."""
-    conditions = {each.get("type"): each for each in (item.get("status") or {}).get("conditions") or []}
-    for name, bad, state in (("Available", "False", "not available"), ("Degraded", "True", "degraded")):
-        condition = conditions.get(name) or {}
-        if condition.get("status") == bad:
-            return Operator(_name(item), state, shown(str(condition.get("message") or "")))
-    return Operator(_name(item))
+    seen = objects.ClusterOperator.from_dict(item)
+    for kind, state in FAILING.items():
+        if kind in seen.failing:
+            return Operator(seen.name, state, seen.messages[kind])
+    return Operator(seen.name)
 
 
 def _version(item: Item) -> str:
@@ -165,16 +162,12 @@ def _version(item: Item) -> str:
     return str(next(completed, status.get("desired") or {}).get("version") or "")
 
 
-def _name(item: Item) -> str:
-    return str((item.get("metadata") or {}).get("name") or "")
-
-
 def _vips(vips: Mapping[str, Sequence[str]], macs: Mapping[str, str]) -> list[Vip]:
     """A neighbour's MAC address is known once it was connected to, also if it refuses."""
     wanted = [(kind, address) for kind, addresses in vips.items() for address in addresses]
     with ThreadPoolExecutor() as pool:
         answers = list(pool.map(lambda vip: _error_at(vip[1], PORTS[vip[0]]) == "", wanted))
-    neighbours = {neighbour.address: neighbour.mac for neighbour in read_neighbours()}
+    neighbours = macs_of_neighbours()
     holders = [macs.get(neighbours.get(address, ""), "") for _kind, address in wanted]
     return [
         Vip(kind, address, holder, answers=answering)
@@ -192,13 +185,10 @@ def _error_at(host: str, port: int) -> str:
 
 
 def _signer(client: Client) -> Certificate | None:
-    """Only its annotation is kept: the Secret holds a key."""
     with suppress(ApiError, UnmeasurableError):
-        found = within(ANSWER_SECONDS, lambda: client.get("secrets", SIGNER, SIGNER_NAMESPACE))
-        for item in found:
-            expires = ((item.get("metadata") or {}).get("annotations") or {}).get(NOT_AFTER)
-            if expires:
-                return Certificate(OF_SIGNER, str(expires))
+        expires = within(ANSWER_SECONDS, lambda: signers.not_after(client, signers.TO_KUBELETS))
+        if expires:
+            return Certificate(OF_SIGNER, expires)
     return None
 
 

@@ -12,7 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes i
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.stop import (
     GOES_ON,
-    NOBODY_BACKS_UP,
+    NO_NODE_TO_BACK_UP_BY,
     ClusterStop,
     Options,
 )
@@ -104,4 +104,4 @@ def test_without_a_control_plane_that_is_ready_etcd_is_not_backed_up(cluster: Fa
     cluster.known.update((node.name, Member(node, node.name, ready=False)) for node in MASTERS)
     forced = stop(cluster, record, backup := Backup(), force=True)
     assert (backup.taken, "back up etcd" in forced["steps"]) == ([], False)
-    assert NOBODY_BACKS_UP in forced["warnings"]
+    assert NO_NODE_TO_BACK_UP_BY in forced["warnings"]
