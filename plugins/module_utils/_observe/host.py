@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Callable, TypeVar
 
 Answer = TypeVar("Answer")
+MEMORY = Path("/proc/meminfo")
+KIB = 1024
 
 
 class UnmeasurableError(Exception):
@@ -26,6 +28,12 @@ def text_if_there(path: str | Path) -> str:
         return text_of(path).strip()
     except (FileNotFoundError, ProcessLookupError):  # what is under /proc ends at any time
         return ""
+
+
+def memory() -> tuple[int, int]:
+    """All of it, and what is available, in bytes."""
+    kib = {words[0]: int(words[1]) for words in map(str.split, text_of(MEMORY).splitlines()) if len(words) > 1}
+    return kib["MemTotal:"] * KIB, kib["MemAvailable:"] * KIB
 
 
 def names_in(directory: str | Path) -> list[str]:

@@ -36,7 +36,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.oper
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import domain_xml, host
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import Link
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
@@ -649,7 +649,7 @@ def test_the_hosts_own_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "meminfo").write_text("MemTotal:  1000 kB\nMemAvailable:  30 kB\n")
     (tmp_path / "cpu").write_text("some avg10=1.00 avg60=2.50 avg300=0 total=1\nfull avg10=0\n")
     (tmp_path / "io").write_text("rubbish")
-    monkeypatch.setattr(diagnosis_host, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(host, "MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(diagnosis_host, "PRESSURE", tmp_path)
     seen = diagnosis_host.look("", ["127.0.0.1"])
     assert (seen.memory_available, seen.pressure) == (0.03, {"cpu": 2.5})

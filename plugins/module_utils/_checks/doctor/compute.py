@@ -9,7 +9,9 @@ from pathlib import Path
 
 from ansible_collections.nometal.ipi.plugins.module_utils._checks.doctor.finding import blocker, blocker_if, ok, warning
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.types import MIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.needs import Needs
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import host
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import names_in, text_if_there, text_of
 
 VCPUS_PER_CPU = 4
@@ -27,9 +29,8 @@ class Memory:
 
 
 def measure_memory(needs: Needs) -> Memory:
-    lines = (line.split() for line in text_of("/proc/meminfo").splitlines())
-    kib = {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
-    return Memory(kib["MemTotal"] // 1024, kib["MemAvailable"] // 1024, _held_by_own_vms(needs))
+    total, available = host.memory()
+    return Memory(total // MIB, available // MIB, _held_by_own_vms(needs))
 
 
 def _held_by_own_vms(needs: Needs) -> int:

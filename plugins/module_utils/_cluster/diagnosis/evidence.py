@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import info
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster import vips
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API, client_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import (
@@ -29,8 +30,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.boo
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import asked
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
-from ansible_collections.nometal.ipi.plugins.module_utils._observe import packet_filter
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import macs_of_neighbours
+from ansible_collections.nometal.ipi.plugins.module_utils._observe import host, packet_filter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.nodes import Node
     from ansible_collections.nometal.ipi.plugins.module_utils._observe.packet_filter import Rule
 
-API_PORT = 6443
-CONNECT_SECONDS, NAME_SECONDS = 3, 6
-MEMORY = Path("/proc/meminfo")
+NAME_SECONDS = 6
 PRESSURE = Path("/proc/pressure")
 PARTS = ("cpu", "memory", "io")
 
@@ -68,16 +66,15 @@ class HostSeen:
 
 def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
     name = f"api.{domain}" if domain else ""
-    errors = {vip: error_at(vip, API_PORT) for vip in api_vips}  # and then they are neighbours
-    macs = macs_of_neighbours()
+    seen = vips.look_for_api(api_vips)
     return HostSeen(
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
         memory_available=_memory_available(),
         pressure={part: some for part in PARTS if (some := _pressure(part)) is not None},
-        api={vip: _said(error) for vip, error in errors.items()},
-        api_refused=[vip for vip, error in errors.items() if isinstance(error, ConnectionRefusedError)],
-        api_macs={vip: macs[vip] for vip in api_vips if vip in macs},
+        api={address: _said(vip.error) for address, vip in seen.items()},
+        api_refused=[address for address, vip in seen.items() if isinstance(vip.error, ConnectionRefusedError)],
+        api_macs={address: vip.mac for address, vip in seen.items() if vip.mac},
         api_name=name,
         api_addresses=_addresses(name) if name else (),
     )
@@ -85,17 +82,7 @@ def look(domain: str, api_vips: Sequence[str]) -> HostSeen:
 
 def silent_holders(api_vips: Sequence[str]) -> dict[str, str]:
     """By virtual address at which there is no API, the MAC address of the host's neighbour that holds it."""
-    silent = [vip for vip in api_vips if error_at(vip, API_PORT)]
-    macs = macs_of_neighbours() if silent else {}
-    return {vip: macs[vip] for vip in silent if vip in macs}
-
-
-def error_at(address: str, port: int) -> OSError | None:
-    try:
-        socket.create_connection((address, port), CONNECT_SECONDS).close()
-    except OSError as error:
-        return error
-    return None
+    return {address: vip.mac for address, vip in vips.look_for_api(api_vips).items() if vip.error and vip.mac}
 
 
 def _said(error: OSError | None) -> str:
@@ -118,9 +105,8 @@ def _addresses(name: str) -> list[str]:
 
 def _memory_available() -> float:
     with suppress(OSError, ValueError, KeyError, ZeroDivisionError):
-        lines = (line.split(":") for line in MEMORY.read_text(encoding="ascii").splitlines())
-        figures = {name: int(value.split()[0]) for name, value in lines}
-        return figures["MemAvailable"] / figures["MemTotal"]
+        total, available = host.memory()
+        return available / total
     return 1.0
 
 

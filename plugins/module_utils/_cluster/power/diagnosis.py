@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import diagnose, evidence
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.evidence import API_PORT, error_at
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.vips import look_for_api
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import read_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -29,6 +28,5 @@ def findings(installation: Installation, suspects: Collection[str]) -> list[Find
 
 
 def holders(vips: Iterable[str]) -> set[str]:
-    """MAC addresses of the host's neighbours that hold these addresses."""
-    addresses = {vip for vip in vips if error_at(vip, API_PORT) is None}  # and then they are neighbours
-    return {neighbour.mac.lower() for neighbour in read_neighbours() if neighbour.address in addresses}
+    """MAC addresses of the host's neighbours that serve the API at these addresses."""
+    return {vip.mac for vip in look_for_api(vips).values() if vip.mac and not vip.error}

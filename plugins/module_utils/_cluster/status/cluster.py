@@ -28,8 +28,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
     Vip,
     iso,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.vips import API_PORT, CONNECT_SECONDS, look
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import UnmeasurableError, within
-from ansible_collections.nometal.ipi.plugins.module_utils._observe.links import macs_of_neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     Item = Mapping[str, Any]
 
 API, INGRESS = "API", "ingress"
-PORTS = {API: 6443, INGRESS: 443}
-CONNECT_SECONDS, NAME_SECONDS = 3.0, 6.0
+PORTS = {API: API_PORT, INGRESS: 443}
+NAME_SECONDS = 6.0
 ANSWER_SECONDS = 30.0
 """For a host that is overloaded; requests themselves have a limit of their own."""
 VERSIONS = "clusterversions.config.openshift.io"
@@ -163,15 +163,11 @@ def _version(item: Item) -> str:
 
 
 def _vips(vips: Mapping[str, Sequence[str]], macs: Mapping[str, str]) -> list[Vip]:
-    """A neighbour's MAC address is known once it was connected to, also if it refuses."""
     wanted = [(kind, address) for kind, addresses in vips.items() for address in addresses]
-    with ThreadPoolExecutor() as pool:
-        answers = list(pool.map(lambda vip: _error_at(vip[1], PORTS[vip[0]]) == "", wanted))
-    neighbours = macs_of_neighbours()
-    holders = [macs.get(neighbours.get(address, ""), "") for _kind, address in wanted]
+    found = look([(address, PORTS[kind]) for kind, address in wanted])
     return [
-        Vip(kind, address, holder, answers=answering)
-        for (kind, address), holder, answering in zip(wanted, holders, answers)
+        Vip(kind, address, macs.get(each.mac, ""), answers=not each.error)
+        for (kind, address), each in zip(wanted, found)
     ]
 
 

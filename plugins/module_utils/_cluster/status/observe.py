@@ -33,6 +33,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._observe import pictur
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.connection import connect
 from ansible_collections.nometal.ipi.plugins.module_utils._observe.host import (
     UnmeasurableError,
+    memory,
     text_if_there,
     within,
 )
@@ -52,7 +53,7 @@ SECONDS = 15.0
 """For libvirt and for BMCs, which answer in a tenth of one."""
 BMC_SECONDS = 5.0
 """For one request."""
-KIB, BLOCK = 1024, 512
+BLOCK = 512
 TOOLS = Path("/var/cache/nometal/tools")
 FAILURES = (OperatorError, UnmeasurableError, *picture.FAILURES)
 
@@ -159,8 +160,7 @@ def _cluster(question: Question, nodes: Sequence[Mapping[str, Any]]) -> Said | N
 
 
 def _host() -> seen.Host:
-    memory = dict(line.split(":", 1) for line in text_if_there("/proc/meminfo").splitlines() if ":" in line)
-    total, available = (int(memory.get(key, "0").split()[0]) * KIB for key in ("MemTotal", "MemAvailable"))
+    total, available = memory()
     lines = text_if_there("/proc/stat").splitlines()
     booted = next((float(line.split()[1]) for line in lines if line.startswith("btime ")), 0.0)
     return seen.Host(
