@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from support import kept_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +32,6 @@ NOT_IN_A_FRESH_ONE = (
 )
 IN_HOST = "/root/ipi"
 MAKE_SECONDS = 600
-KEPT_MODULES = "kept-modules"
-"""In a checkout that is not this one; see kept_code.py."""
 CHANGES_FOR_SMALL_NODES = {
     "_lab/rules/install.py": """
 LEAST_MEMORY, LEAST_MEMORY_OF_OTHERS, LEAST_INSTALL_DISK, LEAST_VCPUS = {}, "1MiB", "1MiB", 1
@@ -106,7 +106,6 @@ def with_small_nodes(below: Path) -> Path:
         for file, change in CHANGES_FOR_SMALL_NODES.items():
             with (product / "plugins/module_utils" / file).open("a", encoding="utf-8") as code:
                 code.write(change)
-        (product / KEPT_MODULES).mkdir()
     return product
 
 
@@ -114,7 +113,7 @@ def run_playbook(
     playbooks: str, inventory_of_host: Path, *arguments: str, root: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Run it from here, as from a controller; whether it went well is in the result."""
-    kept = {} if root == ROOT else {"KEPT_MODULES": str(root / KEPT_MODULES)}
+    kept = {} if root == ROOT else {"KEPT_MODULES": str(kept_code.modules(json.dumps(CHANGES_FOR_SMALL_NODES)))}
     return subprocess.run(
         command(playbooks, inventory_of_host, *arguments),
         cwd=root,

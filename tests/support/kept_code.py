@@ -28,7 +28,7 @@ DAYS = 7
 
 def have_ansible_keep_modules() -> None:
     """In all that is started from here on; ansible_callbacks/kept_modules.py does the rest."""
-    os.environ["KEPT_MODULES"] = str(_modules())
+    os.environ["KEPT_MODULES"] = str(modules())
     os.environ["ANSIBLE_CALLBACK_PLUGINS"] = str(CALLBACKS)
     os.environ["ANSIBLE_LOAD_CALLBACK_PLUGINS"] = "true"
 
@@ -52,13 +52,10 @@ def install(root: Path) -> None:
 def forget_old() -> None:
     """What has not been made for days; modules, not used for days. Who misses some of it makes it again."""
     oldest = time.time() - DAYS * 86400
-    for path in (cache_dir() / "modules").glob("*"):
-        if path.stat().st_mtime < oldest:
-            shutil.rmtree(path, ignore_errors=True)
-    for path in compiled().iterdir():
+    for path in (*(cache_dir() / "modules").glob("*"), *compiled().iterdir()):
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < oldest:
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @cache
@@ -73,8 +70,9 @@ def digest(content: str | bytes) -> str:
     return hashlib.sha256(content if isinstance(content, bytes) else content.encode()).hexdigest()
 
 
-def _modules() -> Path:
-    path = cache_dir() / "modules" / digest(version("ansible-core") + digest_of("plugins"))[:12]
+def modules(changes: str = "") -> Path:
+    """Where those of the checkout are kept, or of a copy of it with these changes."""
+    path = cache_dir() / "modules" / digest(version("ansible-core") + digest_of("plugins") + changes)[:12]
     path.mkdir(parents=True, exist_ok=True)
     os.utime(path)  # in use
     return path

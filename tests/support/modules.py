@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ansible
+from support import kept_code
+from support.cache import made_once
 from support.checkout import ROOT
 
 if TYPE_CHECKING:
@@ -26,10 +30,7 @@ RUNNER = Path(__file__).with_name("module_runner.py")
 NOT_PRINTED = ("invocation", "diff", "exception", "warnings", "deprecations")
 COLLECTIONS = ROOT / "playbooks" / "collections"
 ANSIBLE = Path(ansible.__file__).parent
-# In a lab host, until it boots again: hosts are known by their first process.
-SHIPPED = Path("/run/tests-of-modules")
 SECONDS_IN_HOST = 600
-_shipped_to: set[int] = set()
 
 
 def run_beside(
@@ -51,10 +52,10 @@ def run_by_ansible_beside(
 def run_in(
     host: LabHost, name: str, arguments: dict[str, Any], *, check_mode: bool = False, umask: str = "022"
 ) -> dict[str, Any]:
-    """In a lab host, without Ansible: for tests that run modules many times on one host."""
-    _ship_to(host)
-    task = _task(SHIPPED / "collections", SHIPPED / "ansible", name, arguments, check_mode=check_mode)
-    program = ["sh", "-c", 'umask "$0"; exec "$@"', umask, *BY_PYTHON, str(SHIPPED / RUNNER.name)]
+    """In a lab host that is not bare, without Ansible: five times as fast as by Ansible."""
+    library = Path(kept_code.IN_HOST) / _library().name
+    task = _task(library / "collections", library / "ansible", name, arguments, check_mode=check_mode)
+    program = ["sh", "-c", 'umask "$0"; exec "$@"', umask, *BY_PYTHON, str(library / RUNNER.name)]
     return _as_shown(name, host.run(program, check=False, input=task, timeout=SECONDS_IN_HOST))
 
 
@@ -77,15 +78,24 @@ def _task(collections: Path, at: Path, name: str, arguments: dict[str, Any], *, 
     return json.dumps(task)
 
 
-def _ship_to(host: LabHost) -> None:
-    if host.leader in _shipped_to:
-        return
-    collection = SHIPPED / "collections/ansible_collections/nometal/ipi"
+@cache
+def _library() -> Path:
+    """What modules import, where each lab host finds it, with what other hosts have compiled of it."""
+    content = [version("ansible-core"), kept_code.digest_of("plugins"), RUNNER.read_text()]
+    name = f"library-{kept_code.digest(''.join(content))[:12]}"
+    return made_once(kept_code.compiled() / name, name, lambda: _make_library(kept_code.compiled() / name))
+
+
+def _make_library(path: Path) -> None:
+    unfinished = path.with_name(f"{path.name}.making")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    leave_out = shutil.ignore_patterns("__pycache__")
+    collection = unfinished / "collections/ansible_collections/nometal/ipi"
     for plugins in ("modules", "module_utils"):
-        host.copy_tree(ROOT / "plugins" / plugins, f"{collection}/plugins/{plugins}", exclude=["__pycache__"])
-    host.copy_tree(ANSIBLE / "module_utils", f"{SHIPPED}/ansible/module_utils", exclude=["__pycache__"])
-    host.write(str(SHIPPED / RUNNER.name), RUNNER.read_text())
-    _shipped_to.add(host.leader)
+        shutil.copytree(ROOT / "plugins" / plugins, collection / "plugins" / plugins, ignore=leave_out)
+    shutil.copytree(ANSIBLE / "module_utils", unfinished / "ansible/module_utils", ignore=leave_out)
+    shutil.copy(RUNNER, unfinished)
+    unfinished.rename(path)
 
 
 def _as_shown(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
