@@ -37,7 +37,7 @@ def ended(run: CompletedProcess[str], changed: str) -> bool:
     return run.returncode == 0 and told is not None
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_a_cluster_is_compared_with_the_lab_and_changed(lab: InstallLab) -> None:
     installed = lab.install()
     assert installed.returncode == 0, ending(installed.stdout)

@@ -59,7 +59,7 @@ FILL_DISK = "fallocate -l $(($(df --output=avail --block-size=1 /var/lib | tail 
 HUGE = {"nodes": {"control_plane": {"count": 3, "memory": "1TiB"}}}
 BAD_HOSTS = [
     pytest.param(Bad(spec=HUGE), "memory", "3145728 MiB needed", id="too little memory", marks=pytest.mark.full),
-    pytest.param(Bad(FILL_DISK), "pool_space", "0.1 GiB free", id="a full disk"),
+    pytest.param(Bad(FILL_DISK), "pool_space", "0.1 GiB free", id="a full disk", marks=pytest.mark.full),
     pytest.param(Bad(TAKE_SUBNET), "subnets", "192.168.126.0/24", id="a taken subnet", marks=pytest.mark.full),
     pytest.param(Bad(HANG_LIBVIRT), "libvirt", "libvirt-sock", id="a hung libvirtd"),
 ]
@@ -99,7 +99,14 @@ def test_a_dead_libvirtd_is_brought_back(host: LabHost, tmp_path: Path) -> None:
     assert finding(second, "libvirt").startswith("ok ")
 
 
-@pytest.mark.parametrize("host", [{"kvm": "machine"}, {"kvm": "absent"}], indirect=True, ids=["lies", "is not there"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param({"kvm": "machine"}, id="lies"),
+        pytest.param({"kvm": "absent"}, id="is not there", marks=pytest.mark.full),
+    ],
+    indirect=True,
+)
 def test_a_kvm_that_cannot_run_a_guest_is_enough_for_a_rehearsal_only(host: LabHost, tmp_path: Path) -> None:
     # Where this machine's own KVM works, there is none that lies.
     lies = host.facts["kvm"] == "machine"

@@ -179,6 +179,7 @@ def test_a_host_where_nothing_is_installed_has_nothing_to_refuse(tmp_path: Path)
         assert is_refused_at_once(run_playbook("site", checkout.inventory(host, tmp_path)), [link])
 
 
+@pytest.mark.full
 def test_what_is_not_seen_without_packages_is_refused_when_they_are_there(tmp_path: Path) -> None:
     vm = next(row for row in ON_A_FRESH_HOST if row.spoil == VM)
     with lab_host.start(layer="prepared", mirror=True) as host:

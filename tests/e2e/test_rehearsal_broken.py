@@ -2,6 +2,7 @@
 
 Each test breaks a thing or a few that do not hide each other, rehearses with one node, and mends the lab. What the
 rehearsal must say is in `support/rehearsal_faults.py`. With `--record`, what it has observed is recorded.
+Recordings are judged in `make test`, which rehearses with faults of BMCs in test_rehearsal.py.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     Fault = Callable[[Checks], None]
     Rehearse = Callable[..., None]
+
+pytestmark = pytest.mark.full
 
 SOFTWARE = "/opt/nometal/bmc"
 WHERE = "import nometal_bmc; print(nometal_bmc.__path__[0])"
@@ -165,14 +168,12 @@ def node(lab: Lab) -> dict[str, Any]:
     return next(node for node in lab.model["nodes"] if node["name"] == NODE)
 
 
-@pytest.mark.full
 def test_a_link_that_is_down_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run("ip link set nmb-rehearsal down")
         rehearse(faults.link_down)
 
 
-@pytest.mark.full
 def test_a_network_that_is_stopped_ends_it_before_anything_is_started(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "network"):
         lab.host.run(["virsh", "net-destroy", NETWORK])
@@ -191,20 +192,17 @@ def test_a_missing_record_a_second_server_and_small_frames_are_named_in_one_go(l
                 lab.host.run("systemctl stop rogue")
 
 
-@pytest.mark.full
 def test_a_server_without_addresses_is_named_with_who_has_them(lab: Lab, rehearse: Rehearse) -> None:
     with leases_taken(lab, POOL + OTHERS):
         rehearse(faults.server_without_addresses)
 
 
-@pytest.mark.full
 def test_a_used_up_pool_an_address_that_somebody_has_and_a_stopped_bmc_are_named(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "bmc"), leases_taken(lab, POOL), neighbour(lab, API):
         lab.host.run(["systemctl", "stop", SERVICE])
         rehearse(faults.pool_used_up_address_taken_bmc_stopped)
 
 
-@pytest.mark.full
 def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab, rehearse: Rehearse) -> None:
     lab.host.run("iptables -t nat -F LIBVIRT_PRT")
     with rule(lab, "INPUT", "-i nm-rehearsal -p tcp --dport 8000 -j DROP"):
@@ -214,7 +212,6 @@ def test_a_filtered_bmc_and_untranslated_addresses_are_named(lab: Lab, rehearse:
     wait_until("rules are back", lambda: lab.host.run(translated, check=False).returncode == 0)
 
 
-@pytest.mark.full
 def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: Lab, rehearse: Rehearse) -> None:
     kept = json.loads(lab.host.read(CREDENTIALS))
     kept[VM]["password"] += "?"
@@ -223,7 +220,6 @@ def test_a_wrong_password_and_a_medium_that_the_bmc_cannot_fetch_are_named(lab: 
         rehearse(faults.password_wrong_medium_out_of_reach, nodes=(NODE, OTHER))
 
 
-@pytest.mark.full
 def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab, rehearse: Rehearse) -> None:
     with mended_by(lab, "bmc"):
         place = lab.host.run([f"{SOFTWARE}/bin/python", "-c", WHERE]).stdout.strip()
@@ -233,7 +229,6 @@ def test_a_boot_order_that_the_bmc_does_not_change_is_named(lab: Lab, rehearse: 
         rehearse(faults.boot_order_not_changed)
 
 
-@pytest.mark.full
 def test_a_wrong_mac_a_disk_that_takes_no_data_and_a_host_that_forwards_nothing_are_named(
     lab: Lab, rehearse: Rehearse
 ) -> None:

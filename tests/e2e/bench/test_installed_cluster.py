@@ -28,7 +28,7 @@ def lab(tmp_path: Path) -> Iterator[InstallLab]:
         yield started
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_it_comes_back_after_a_power_cut(lab: InstallLab) -> None:
     lab.scenario()
     installed = lab.install()
