@@ -98,6 +98,7 @@ class UnitScheduling(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduling:
+    config.option.loadscopereorder = False  # units of many tests would come first, and what takes longest last
     return UnitScheduling(config, log)
 
 
