@@ -38,14 +38,28 @@ def _tests_in(file: Path) -> Iterable[Test]:
 
 
 def lines(tests: list[Test]) -> list[str]:
-    slowest = sorted(tests, key=lambda test: -test.seconds)[:MOST]
     failed = [test for test in tests if test.failed]
     return [
-        f"the {len(slowest)} slowest, with their CPU seconds:",
-        *(f"  {test.seconds:6.1f} s {test.cpu_seconds:6.1f}  {test.name}" for test in slowest),
+        *_slowest("slowest", tests),
+        *_slowest("slowest files", list(_of_files(tests))),
         *(f"FAILED {test.name}" for test in failed),
         f"{len(tests) - len(failed)} passed, {len(failed)} failed",
     ]
+
+
+def _slowest(what: str, tests: list[Test]) -> list[str]:
+    slowest = sorted(tests, key=lambda test: -test.seconds)[:MOST]
+    shown = [f"  {test.seconds:6.1f} s {test.cpu_seconds:6.1f}  {test.name}" for test in slowest]
+    return [f"the {len(slowest)} {what}, with their CPU seconds:", *shown]
+
+
+def _of_files(tests: list[Test]) -> Iterable[Test]:
+    """What is shared by the tests of a file is in the record of its first or its last."""
+    found: dict[str, list[Test]] = {}
+    for test in tests:
+        found.setdefault(test.name.partition("::")[0], []).append(test)
+    for name, own in found.items():
+        yield Test(name, sum(test.seconds for test in own), sum(test.cpu_seconds for test in own), failed=False)
 
 
 if __name__ == "__main__":

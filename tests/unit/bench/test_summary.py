@@ -28,6 +28,7 @@ def test_it_counts_and_names_the_slowest_first(tmp_path: Path) -> None:
     told = summary.lines(summary.tests_in(tmp_path))
     assert told[0] == "the 10 slowest, with their CPU seconds:"
     assert told[1] == "    61.2 s   30.5  tests/unit/test_slow.py::test_it"
+    assert told[11] == "the 10 slowest files, with their CPU seconds:"
     assert told[-2:] == ["FAILED tests/unit/test_slow.py::test_it", "20 passed, 1 failed"]
     record(tmp_path, "again", 3, CASE.format(name="slow", seconds=60, cost="", failure=""))
     assert summary.lines(summary.tests_in(tmp_path))[-1] == "21 passed, 0 failed"
@@ -36,3 +37,9 @@ def test_it_counts_and_names_the_slowest_first(tmp_path: Path) -> None:
 def test_what_could_not_be_set_up_has_failed(tmp_path: Path) -> None:
     record(tmp_path, "unit", 1, CASE.format(name="one", seconds=0, cost="", failure="<error>no</error>"))
     assert summary.lines(summary.tests_in(tmp_path))[-1] == "0 passed, 1 failed"
+
+
+def test_the_tests_of_a_file_are_summed_up(tmp_path: Path) -> None:
+    case = CASE.format(name="one", seconds=2, cost=COST, failure="")
+    record(tmp_path, "unit", 1, case, case.replace("test_it", "test_another"))
+    assert "     4.0 s   61.0  tests/unit/test_one.py" in summary.lines(summary.tests_in(tmp_path))
