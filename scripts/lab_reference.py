@@ -84,6 +84,21 @@ An editor that supports `# yaml-language-server: $schema=` shows most of them wh
 - **Secrets** must not be here, since the model may be shown to anyone. Name files, or use vaulted variables of the
   roles.
 
+## Keys as variables
+
+    ansible-playbook nometal.ipi.site -i inventory -e lab_spec_name=demo -e lab_spec_nodes_workers_count=2
+
+Every key of one value, and most lists, are variables too: `lab_spec_` and the keys of its path, joined by `_`. They go
+before what `lab_spec` says, so that the survey of a job template ([AWX](awx.md)) or the command line can change a lab
+without editing a file. What no variable says comes from `lab_spec`, which may be missing if there is `lab_spec_name`.
+
+- They may be text, as surveys and the command line hand them over: `"2"`, `"true"`. Space around them does not count.
+- An empty answer is the same as no variable: it does not remove what `lab_spec` says.
+- The lines of a text are the items of a list: two lines of `lab_spec_nodes_workers_disks`, `120GiB` and `1TiB`, are two
+  disks, and two lines of `lab_spec_machine_network_vips_api` an address of each family.
+- Lists of mappings with several required keys (`reservations`, `overrides`) have no variables.
+- A variable whose name begins with `lab_spec_` and is none of them is an error.
+
 ## How addresses are assigned
 
 Pinned addresses are used as they are. All others are the first free address from these offsets on; negative offsets

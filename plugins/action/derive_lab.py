@@ -11,14 +11,15 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import LabSpecError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import ROOT, LabSpecError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.variables import PREFIX, with_variables
 
 ARGUMENTS = {
     "hypervisors": {"type": "list", "elements": "str", "default": []},
     "hint": {"type": "str", "default": ""},
 }
-SPEC = "lab_spec"
 SELF_REFERENCE = "recursi"  # ion, as Python, Jinja and Ansible's releases say it, in words of their own otherwise
 
 
@@ -29,27 +30,35 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
         given = self.validate_argument_spec(ARGUMENTS)[1]
+        messages, found = [], []
         try:
-            return {"changed": False, "lab": lab_model(self._spec(task_vars or {}), given["hypervisors"])}
+            spec, found = self._spec(task_vars or {})
+            messages += [str(finding) for finding in found]
+            lab = lab_model(spec, given["hypervisors"])
         except LabSpecError as error:
-            message, found = str(error), [finding.to_dict() for finding in error.findings]
+            messages, found = [*messages, str(error)], [*found, *error.findings]
         except (AnsibleError, RecursionError) as error:
-            message, found = reason(error), []
-        return {"failed": True, "msg": "\n".join(filter(None, [message, given["hint"]])), "findings": found}
+            messages = [reason(error)]
+        if not messages:
+            return {"changed": False, "lab": lab}
+        message = "\n".join(filter(None, [*messages, given["hint"]]))
+        return {"failed": True, "msg": message, "findings": [finding.to_dict() for finding in found]}
 
-    def _spec(self, variables: Mapping[str, Any]) -> Any:
+    def _spec(self, variables: Mapping[str, Any]) -> tuple[Any, list[Finding]]:
         """With all of its templates filled in, so that what is wrong with one is seen here."""
-        return _normalize(self._templar.template(variables[SPEC]))
+        given = {name: variables[name] for name in variables if name == ROOT or name.startswith(PREFIX)}
+        filled = {name: _normalize(self._templar.template(value)) for name, value in given.items()}
+        return with_variables(filled.pop(ROOT, None), filled)
 
 
 def reason(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, RecursionError) or SELF_REFERENCE in text:
         return (
-            f"{SPEC} refers to itself: a template in it, or in a variable that it uses, needs {SPEC} to be known "
-            f"first. Take the templates that name {SPEC} out of it."
+            f"{ROOT} refers to itself: a template in it, or in a variable that it uses, needs {ROOT} to be known "
+            f"first. Take the templates that name {ROOT} out of it."
         )
-    return f"{SPEC} cannot be read: {text}"
+    return f"{ROOT} cannot be read: {text}"
 
 
 def _normalize(value: Any) -> Any:

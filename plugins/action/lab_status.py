@@ -14,6 +14,7 @@ from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import artifacts
 from ansible_collections.nometal.ipi.plugins.plugin_utils.live_display import QUIET_CALLBACKS
 from ansible_collections.nometal.ipi.plugins.plugin_utils.status_page import page as status_page
 
@@ -30,8 +31,12 @@ class ActionModule(ActionBase):
         if not result.get("failed") and page and not self._task.check_mode:
             text = status_page.page(result["status"], picture, result["lines"][0])
             Path(page).expanduser().write_text(text, encoding="utf-8")
+        output = str(arguments.get("output", "text"))
+        if not result.get("failed") and arguments.get("lab") and output != "nothing":
+            data = {artifacts.VARIABLE: artifacts.artifacts(result["status"], result["lines"][0])}
+            result["ansible_stats"] = {"data": data, "per_host": False, "aggregate": False}
         if not result.get("failed") and callback not in QUIET_CALLBACKS:
-            text = shown(result, str(arguments.get("output", "text")))
+            text = shown(result, output)
             if text:
                 Display().display(text)
         return result

@@ -11,6 +11,8 @@ version_added: 0.1.0
 description:
   - Does what the filter P(nometal.ipi.lab_model#filter) does, with the variable C(lab_spec), and fails with a plain
     list of all that is wrong with it.
+  - Variables whose names begin with C(lab_spec_) are keys of it, such as C(lab_spec_nodes_workers_count), and go before
+    what C(lab_spec) says. C(docs/lab_spec.md) of this collection says how they are written.
   - It runs on the controller, and touches no host.
 author:
   - nometal.ipi contributors (@nometal)
@@ -41,7 +43,7 @@ lab:
   returned: success
   type: dict
 findings:
-  description: The errors of lab_spec, one by one. There are none where lab_spec cannot be read at all.
+  description: The errors of lab_spec and its variables, one by one. None if it cannot be read at all.
   returned: failure
   type: list
   elements: dict

@@ -13,6 +13,8 @@ import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from support.checkout import ROOT
 
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.variables import variables
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -87,9 +89,11 @@ def _of_variables(word: str) -> Iterator[str]:
 
 
 def of_variable(name: str, value: Any) -> list[str]:
-    """Of a role, or one that playbooks read."""
+    """Of a role, a key of lab_spec, or one that playbooks read."""
     if name in role_options():
         return [*_of_value(name, value, role_options()[name])]
+    if name in variables():
+        return []
     return [] if re.search(rf"\b{name}\b", _playbooks()) else [f"no role and no playbook has a variable {name}"]
 
 

@@ -13,8 +13,8 @@ from support import golden, shown_commands
 from support.checkout import ROOT
 from unit.cluster.status_samples import CASES, STORAGE, node, on
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import artifacts, screen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import findings as status_findings
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import screen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.next_steps import (
     HEADLINES,
     STEPS,
@@ -114,6 +114,26 @@ PARTS = {
     "next",
     "checkpoints",
 }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_job_keeps_what_whoever_cannot_log_in_to_the_host_needs(case: str) -> None:
+    shown = told(case, brief=True)
+    kept = artifacts.artifacts(shown["status"], shown["lines"][0])
+    assert json.loads(json.dumps(kept)) == kept
+    assert kept["summary"].startswith("Lab ha ")
+    assert [finding["code"] for finding in kept["findings"]] == [each["code"] for each in shown["status"]["findings"]]
+    documented = (ROOT / "docs/awx.md").read_text(encoding="utf-8")
+    assert {key for key in kept if f"`{key}`" not in documented} == set()
+
+
+def test_a_job_keeps_the_addresses_of_an_installed_cluster_and_the_names_of_files() -> None:
+    shown = told("installed", brief=True)
+    kept = artifacts.artifacts(shown["status"], shown["lines"][0])
+    assert kept["api_url"] == "https://api.ha.lab.example.test:6443"
+    assert kept["console_url"].startswith("https://console-openshift-console.apps.")
+    assert kept["password_file"].endswith("/auth/kubeadmin-password")
+    assert artifacts.artifacts(told("made")["status"], "")["api_url"] == ""
 
 
 def test_every_state_has_words_and_steps() -> None:

@@ -84,6 +84,19 @@ def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str)
         assert play["vars"]["lab_lock_stage"] == stage
 
 
+NEEDED_BY_ALL = ("spec", "release")
+PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"), key=lambda path: path.stem)
+
+
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)
+def test_tags_choose_stages_by_the_names_of_their_playbooks(playbook: Path) -> None:
+    """Ansible checks the arguments of roles whatever the tags are, so the lab must be known in every case."""
+    for play in load(playbook):
+        needed_by_all = playbook.stem in NEEDED_BY_ALL or play.get("hosts") == "localhost"
+        if "hosts" in play:
+            assert play["tags"] == ("always" if needed_by_all else playbook.stem)
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "named"),
     [(["NAME=old"], "", True), ([], "", False), ([], "NAME=wsl-host", False), (["NAME=it's"], "", True)],

@@ -52,6 +52,22 @@ def test_a_template_that_cannot_be_filled_in() -> None:
     assert "no_such_variable" in said
 
 
+def test_what_is_wrong_with_variables_of_keys_is_told_with_the_rest() -> None:
+    said = refused(SHIPPED, lab_spec_name="Ha", lab_spec_nodes_workers_cont="2")
+    assert "lab_spec_nodes_workers_cont: unknown variable; did you mean lab_spec_nodes_workers_count?" in said
+    assert "lab_spec has 1 error:" in said
+    assert "lab_spec.name" in said
+
+
+def test_a_lab_of_variables_alone(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text("hypervisors: {hosts: {one: {ansible_connection: local}}}\n", encoding="utf-8")
+    run = run_playbook("spec", tmp_path, "-e", "lab_spec_name=demo", "-e", "lab_spec_nodes_workers_count=2", "-v")
+    assert run.returncode == 0, run.stdout
+    assert '"domain": "demo.lab.example.test"' in run.stdout
+    assert '"name": "worker-1"' in run.stdout
+    assert '"name": "worker-2"' not in run.stdout
+
+
 BY_NAME = {"teardown_lab": "demo"}
 
 
@@ -69,6 +85,12 @@ def test_an_inventory_without_hosts_is_named(playbook: str, given: dict[str, str
     said = refused(tmp_path, playbook, **given)
     assert "no host in the group hypervisors" in said
     assert f"It is {tmp_path}" in said
+
+
+@pytest.mark.parametrize("confirmation", ["", "demo2"])
+def test_a_lab_whose_name_is_not_confirmed_is_not_removed(confirmation: str) -> None:
+    said = refused(SHIPPED, "teardown", teardown_lab="demo", teardown_confirmation=confirmation)
+    assert "Nothing was removed. The lab to be removed is demo" in said
 
 
 def test_an_inventory_without_a_lab_is_named(tmp_path: Path) -> None:
