@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from support import (
-    community_general,
+    ansible_package,
     guest_image,
     ironic,
     kept_code,
@@ -39,7 +39,8 @@ def fill() -> None:
     _made(guest_image.image)
     _made(redfish_images.cd, "signed", signed=True)
     _made(ironic.environment)
-    _made(community_general.collections)
+    for name in ansible_package.PARTS:
+        _made(ansible_package.collections, name)
 
 
 def _made(make: Callable[..., object], *arguments: Any, **options: Any) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import libvirt
 import pytest
-from support import bmc_lab, community_general, image_server
+from support import ansible_package, bmc_lab, image_server
 from support.redfish_service import ADDRESS, PORT, Node, Service
 
 if TYPE_CHECKING:
@@ -115,7 +115,12 @@ def test_community_general(service: Service, web: ImageServer, tmp_path: Path) -
     variables = tmp_path / "variables.json"
     variables.write_text(json.dumps(told))
     command = [program("ansible-playbook"), "--inventory", "localhost,", "--extra-vars", f"@{variables}", str(PLAYBOOK)]
-    run(service, *command, ANSIBLE_COLLECTIONS_PATH=str(community_general.collections()), ANSIBLE_NOCOLOR="1")
+    run(
+        service,
+        *command,
+        ANSIBLE_COLLECTIONS_PATH=str(ansible_package.collections("community-general")),
+        ANSIBLE_NOCOLOR="1",
+    )
     results = json.loads((tmp_path / "results.json").read_text())
     assert of_the_vm(results["running"], "system")["PowerState"] == "On"
     assert of_the_vm(results["seen"], "system")["PowerState"] == "Off"
