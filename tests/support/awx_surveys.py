@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+import yaml
+from support.checkout import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +20,19 @@ TYPES: dict[str, type] = {
 OF_TEXT = ("text", "textarea", "password")
 OF_NUMBERS = {"integer": (int,), "float": (int, float)}
 NEEDED = {"type": str, "question_name": str, "variable": str, "required": bool}
+
+
+@cache
+def declared() -> dict[str, Any]:
+    """What role awx_setup declares."""
+    text = (ROOT / "roles/awx_setup/vars/main.yml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text.replace("!unsafe ", "")))
+
+
+def questions_of(template: str) -> list[Question]:
+    """Of a job template of the role, by its key."""
+    [named] = [each["questions"] for each in declared()["awx_setup_templates"] if each["key"] == template]
+    return list(declared()[named.strip("{} ")])
 
 
 def fault_of(survey: Any) -> str | None:
