@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -411,17 +410,3 @@ def test_it_works_by_fully_qualified_names_from_the_built_collection(host_of_lab
         stderr=subprocess.STDOUT,
     )
     assert went_well(run, changed="0"), ending(run.stdout)
-
-
-@pytest.mark.full
-def test_it_works_under_ansible_runner(host_of_lab: LabHost, short_path: Path) -> None:
-    """As AWX runs it: the project is the checkout, and events are read. test_install_secrets.py installs so."""
-    runner = Path(sys.executable).with_name("ansible-runner")
-    (short_path / "project").symlink_to(checkout.ROOT)
-    inventory = checkout.inventory(host_of_lab, short_path)
-    arguments = ["--playbook", "playbooks/site.yml", "--inventory", str(inventory), "--json"]
-    path = {**os.environ, "PATH": f"{runner.parent}:{os.environ['PATH']}"}
-    run = subprocess.run([runner, "run", short_path, *arguments], env=path, check=True, text=True, capture_output=True)
-    events = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
-    assert events[-1]["event"] == "playbook_on_stats"
-    assert events[-1]["event_data"]["failures"] == {}
