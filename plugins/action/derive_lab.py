@@ -30,7 +30,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
         given = self.validate_argument_spec(ARGUMENTS)[1]
-        messages, found = [], []
+        messages: list[str] = []
+        found: list[Finding] = []
         try:
             spec, found = self._spec(task_vars or {})
             messages += [str(finding) for finding in found]

@@ -52,6 +52,7 @@ def test_a_lab_by_jobs(jobs: Jobs, host: LabHost) -> None:
 
     nowhere = jobs.launch("site", WORKERS, "--limit nowhere")
     assert not nowhere.succeeded
+    assert "no hosts to target" in nowhere.text
 
     made = jobs.launch("site", WORKERS)
     assert made.succeeded, made.text

@@ -28,6 +28,7 @@ READ_ONLY = 'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && shift 2 
 class Job:
     succeeded: bool
     events: Sequence[Mapping[str, Any]]
+    printed: str
 
     @property
     def artifacts(self) -> Mapping[str, Any]:
@@ -44,7 +45,8 @@ class Job:
 
     @property
     def text(self) -> str:
-        return "\n".join(str(event.get("stdout", "")) for event in self.events)
+        """What AWX shows of it."""
+        return "\n".join(str(event.get("stdout", "")) for event in self.events) or self.printed
 
 
 class Jobs:
@@ -59,12 +61,12 @@ class Jobs:
         questions = awx_surveys.questions_of(template)
         variables = {**awx_surveys.variables_of(questions, answers or {}), **self.secrets}
         (self.below / "env/extravars").write_text(json.dumps(variables), encoding="utf-8")
+        (self.below / "env/cmdline").write_text(options, encoding="utf-8")
         runner = Path(sys.executable).with_name("ansible-runner")
         what = ["--playbook", f"playbooks/{template}.yml", "--inventory", str(self.inventory), "--json"]
-        what += [f"--cmdline={options}"] if options else []
-        enclosed = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", ROOT, self.below / "project"]
+        enclosed = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(ROOT), str(self.below / "project")]
         run = subprocess.run(
-            [*enclosed, runner, "run", self.below, *what],
+            [*enclosed, str(runner), "run", str(self.below), *what],
             env={**os.environ, **self._environment(runner)},
             check=False,
             text=True,
@@ -75,8 +77,7 @@ class Jobs:
             timeout=MAKE_SECONDS,
         )
         events = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
-        assert events, run.stdout
-        return Job(run.returncode == 0, events)
+        return Job(run.returncode == 0, events, run.stdout)
 
     def _environment(self, runner: Path) -> dict[str, str]:
         return {

@@ -298,7 +298,7 @@ class StandInAwx:
     def _read(self, kind: str, body: Object, number: int = 0) -> Object:
         about = KINDS[kind]
         known = {"name", "description", *about.fields, *about.refers}
-        read = {}
+        read: Object = {}
         for name, value in body.items():
             if name in MODULES_ONLY:
                 continue
