@@ -177,6 +177,7 @@ def test_an_installed_cluster_sleeps_while_its_control_plane_is_off(bench: Bench
     wait_until("nothing of it is left", lambda: not bench.is_kept())
 
 
+@pytest.mark.full
 def test_certificates_that_end_while_a_cluster_is_off_are_for_the_administrator(bench: Bench, bmcs: BmcLab) -> None:
     bench.configure()
     assert bench.run("create", "cluster").returncode == 0
@@ -267,6 +268,7 @@ def test_a_stopped_installation_is_taken_up_again_and_can_fail_at_each_stage(ben
     assert 'level=warning msg="Cluster does not have a console available' in bench.log()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bench", ["4.14.1"], indirect=True)
 def test_before_4_16_terraform_brings_up_the_control_plane(bench: Bench, bmcs: BmcLab) -> None:
     bench.configure()
@@ -282,6 +284,7 @@ def test_before_4_16_terraform_brings_up_the_control_plane(bench: Bench, bmcs: B
     assert bench.virsh("pool-list", "--all", "--name") == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bench", ["4.22.0"], indirect=True)
 def test_from_4_22_on_an_image_that_another_installer_deletes_meanwhile_is_missed(bench: Bench) -> None:
     bench.configure()
@@ -296,6 +299,7 @@ def test_from_4_22_on_an_image_that_another_installer_deletes_meanwhile_is_misse
     assert f"failed to open {image}" in bench.log()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bench", ["4.22.0"], indirect=True)
 def test_from_4_22_on_the_bootstrap_vm_is_a_live_iso_on_uefi(bench: Bench) -> None:
     bench.configure()
