@@ -1,23 +1,71 @@
-"""Run one module as Ansible's wrapper does on a host: as `__main__`, with `ansible.module_utils` and this collection.
+"""Run modules as Ansible's wrapper does on a host: as `__main__`, with `ansible.module_utils` and this collection.
 
-The interpreter that runs this is the module's. What to run comes in by stdin, as arguments may be secret.
+The interpreter that runs this is the modules'. What to run comes in by stdin, as arguments may be secret: one task, or
+with `--serve` one on each line. Each of those runs in a process of its own, in which all imports are made already.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import runpy
 import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
+from typing import IO, Any
 
 
 def main() -> None:
-    task = json.load(sys.stdin)
-    sys.path[0] = task["collections"]  # in place of this program's directory, whose modules are not the host's
-    give_package("ansible", task["ansible"], [])
-    give_package("ansible.module_utils", task["ansible"], [f"{task['ansible']}/module_utils"])
+    if sys.argv[1:] == ["--serve"]:
+        for line in sys.stdin:
+            serve(json.loads(line))
+    else:
+        task = json.load(sys.stdin)
+        give_packages(task)
+        run(task)
+
+
+def serve(task: dict[str, Any]) -> None:
+    """Answer with what the module has printed to either stream."""
+    give_packages(task)
+    with suppress(Exception):  # it will say itself what is wrong
+        importlib.import_module(task["module"])
+    sys.modules.pop(task["module"], None)  # what it imports stays
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        child = os.fork()
+        if not child:
+            run_apart(task, output, errors)
+        os.waitpid(child, 0)
+        sys.stdout.write(json.dumps([read(output), read(errors)]) + "\n")
+        sys.stdout.flush()
+
+
+def run_apart(task: dict[str, Any], output: IO[str], errors: IO[str]) -> None:
+    with Path(os.devnull).open() as nothing:
+        for descriptor, file in enumerate((nothing, output, errors)):
+            os.dup2(file.fileno(), descriptor)
+    run(task)
+    sys.exit()
+
+
+def read(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
+
+
+def run(task: dict[str, Any]) -> None:
     give_arguments(task["arguments"])
     runpy.run_module(task["module"], run_name="__main__", alter_sys=True)
+
+
+def give_packages(task: dict[str, Any]) -> None:
+    if "ansible" not in sys.modules:
+        sys.path[0] = task["collections"]  # in place of this program's directory, whose modules are not the host's
+        give_package("ansible", task["ansible"], [])
+        give_package("ansible.module_utils", task["ansible"], [f"{task['ansible']}/module_utils"])
 
 
 def give_package(name: str, directory: str, path: list[str]) -> None:

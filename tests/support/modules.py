@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import ansible
 from support import kept_code
 from support.cache import made_once
 from support.checkout import ROOT
+from support.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,14 +33,40 @@ NOT_PRINTED = ("invocation", "diff", "exception", "warnings", "deprecations")
 COLLECTIONS = ROOT / "playbooks" / "collections"
 ANSIBLE = Path(ansible.__file__).parent
 SECONDS_IN_HOST = 600
+_serving: dict[int, subprocess.Popen[str]] = {}
 
 
 def run_beside(
     libvirtd: PrivateLibvirtd, name: str, arguments: dict[str, Any], *, check_mode: bool = False
 ) -> dict[str, Any]:
     """Without Ansible, which costs a second of CPU beside the tenth that the module takes."""
-    task = _task(COLLECTIONS, ANSIBLE, name, arguments, check_mode=check_mode)
-    return _as_shown(name, libvirtd.run([*BY_PYTHON, str(RUNNER)], check=False, input=task))
+    return _as_shown(answer_beside(libvirtd, name, arguments, check_mode=check_mode))
+
+
+def answer_beside(
+    libvirtd: PrivateLibvirtd, name: str, arguments: dict[str, Any], *, check_mode: bool = False
+) -> dict[str, Any]:
+    """The same, as the module prints it. One process runs them, one after the other."""
+    serving = _server(libvirtd)
+    assert serving.stdin
+    assert serving.stdout
+    serving.stdin.write(_task(COLLECTIONS, ANSIBLE, name, arguments, check_mode=check_mode) + "\n")
+    serving.stdin.flush()
+    if not select.select([serving.stdout], [], [], PATIENCE)[0]:
+        serving.kill()
+        raise AssertionError(f"{name} has not ended.")
+    return _answer(name, *json.loads(serving.stdout.readline() or '["", "it was killed"]'))
+
+
+def _server(libvirtd: PrivateLibvirtd) -> subprocess.Popen[str]:
+    """What runs modules beside a libvirtd, and ends with that."""
+    init = libvirtd.sandbox.init
+    if init not in _serving or _serving[init].poll() is not None:
+        command = libvirtd.command([*BY_PYTHON, str(RUNNER), "--serve"])
+        _serving[init] = subprocess.Popen(
+            command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    return _serving[init]
 
 
 def run_by_ansible_beside(
@@ -56,7 +84,8 @@ def run_in(
     library = Path(kept_code.IN_HOST) / _library().name
     task = _task(library / "collections", library / "ansible", name, arguments, check_mode=check_mode)
     program = ["sh", "-c", 'umask "$0"; exec "$@"', umask, *BY_PYTHON, str(library / RUNNER.name)]
-    return _as_shown(name, host.run(program, check=False, input=task, timeout=SECONDS_IN_HOST))
+    done = host.run(program, check=False, input=task, timeout=SECONDS_IN_HOST)
+    return _as_shown(_answer(name, done.stdout, done.stderr))
 
 
 def run_on(inventory: Path, name: str, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -98,12 +127,16 @@ def _make_library(path: Path) -> None:
     unfinished.rename(path)
 
 
-def _as_shown(name: str, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """What the module has printed, in the form of `_result`."""
+def _answer(name: str, output: str, errors: str) -> dict[str, Any]:
     try:
-        answer = json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(output)
     except ValueError:
-        raise AssertionError(f"{name} gave no result:\n{done.stdout}{done.stderr}") from None
+        raise AssertionError(f"{name} gave no result:\n{output}{errors}") from None
+    return answer
+
+
+def _as_shown(answer: dict[str, Any]) -> dict[str, Any]:
+    """What the module has printed, in the form of `_result`."""
     warned = " ".join(" ".join(map(_text, answer.get("warnings", []))).split())
     shown = {"changed": False, "failed": False, **answer}
     for key in NOT_PRINTED:

@@ -17,7 +17,7 @@ import libvirt
 import pytest
 from support import private_libvirtd
 from support.checkout import ROOT
-from support.modules import run_beside
+from support.modules import answer_beside, run_beside
 from support.waiting import stays
 
 if TYPE_CHECKING:
@@ -83,8 +83,12 @@ def command(libvirtd: PrivateLibvirtd) -> list[str]:
 
 
 def make(libvirtd: PrivateLibvirtd, *, check_mode: bool = False, **params: Any) -> dict[str, Any]:
-    """The module as it is, which takes a third of the time that it takes through Ansible."""
-    given = json.dumps({"ANSIBLE_MODULE_ARGS": {**params, "_ansible_check_mode": check_mode}})
+    return answer_beside(libvirtd, "bmh_vm", params, check_mode=check_mode)
+
+
+def make_meanwhile(libvirtd: PrivateLibvirtd, **params: Any) -> dict[str, Any]:
+    """Beside others that do the same."""
+    given = json.dumps({"ANSIBLE_MODULE_ARGS": params})
     done = subprocess.run(command(libvirtd), input=given, text=True, capture_output=True, check=False)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)
@@ -551,8 +555,8 @@ def test_those_that_are_no_longer_listed_stay_unless_the_list_is_exclusive(libvi
 def test_calls_at_the_same_time_wait_for_each_other(libvirtd: PrivateLibvirtd) -> None:
     wanted = arguments(*map(vm, range(1, 5)))
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _turn: make(libvirtd, **wanted), range(4)))
-        gone = list(pool.map(lambda _turn: make(libvirtd, owner="demo", state="absent"), range(4)))
+        made = list(pool.map(lambda _turn: make_meanwhile(libvirtd, **wanted), range(4)))
+        gone = list(pool.map(lambda _turn: make_meanwhile(libvirtd, owner="demo", state="absent"), range(4)))
     for answers, number in ((made, 8), (gone, 4)):
         assert [answer for answer in answers if answer.get("failed")] == []
         assert sorted(len(answer["steps"]) for answer in answers) == [0, 0, 0, number]

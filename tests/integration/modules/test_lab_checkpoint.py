@@ -34,7 +34,12 @@ ip link add baremetal type bridge && ip link set baremetal up
 PLACE = {"lab": "demo", "home": HOME}
 SECRET = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
 KILLED = -9
-COUNT = "i=0; while :; do i=$((i+1)); printf '%08d' $i | dd of=/dev/vda conv=notrunc,fsync; done"
+COUNT = "i=0; while :; do i=$((i+1)); printf '%08d' $i | dd of=/dev/vda conv=notrunc,fsync; usleep 50000; done"
+# After how many steps a module is killed: after some of them, and in `make test-full` after each.
+SWEEP = pytest.mark.parametrize(
+    "points",
+    [pytest.param(slice(2, None, 3), id="some"), pytest.param(slice(1, None), id="each", marks=pytest.mark.full)],
+)
 # The module, killed when it has done so many steps.
 KILLS = """
 import json, os, signal, sys
@@ -248,7 +253,7 @@ def counts_on(asked: guest.Guest, before: int) -> None:
 
 
 def test_running_guests_are_paused_and_go_on_and_their_disks_are_restored_twice(libvirtd: PrivateLibvirtd) -> None:
-    three = (vm(1), vm(2), vm(3, firmware="uefi"))
+    three = (vm(1), vm(2), vm(3, firmware="uefi", nics=[]))
     make(libvirtd, *three)
     domain(libvirtd, 3).create()  # its firmware finds nothing to boot
     guests = {number: count(libvirtd, number) for number in (1, 2)}
@@ -326,12 +331,15 @@ def kill_after(libvirtd: PrivateLibvirtd, steps: int, **others: Any) -> None:
     assert killed.returncode in (KILLED, 128 - KILLED), killed.stdout + killed.stderr
 
 
-def test_a_checkpoint_that_is_killed_at_any_step_is_whole_or_not_there(libvirtd: PrivateLibvirtd) -> None:
+@SWEEP
+def test_a_checkpoint_that_is_killed_at_any_step_is_whole_or_not_there(
+    libvirtd: PrivateLibvirtd, points: slice
+) -> None:
     make(libvirtd, *TWO)
     guest.equip(libvirtd, "demo-2")
     domain(libvirtd, 2).create()
     steps = checkpoint(libvirtd, check_mode=True, running=True)["steps"]
-    for number in range(1, len(steps)):
+    for number in range(len(steps))[points]:
         kill_after(libvirtd, number, running=True)
         is_whole = any(step.startswith("write") for step in steps[:number])
         assert names(libvirtd) == (["x"] if is_whole else []), steps[:number]
@@ -346,14 +354,15 @@ def test_a_checkpoint_that_is_killed_at_any_step_is_whole_or_not_there(libvirtd:
         assert not libvirtd.path(f"{HOME}/labs/demo/checkpoints").exists()
 
 
-def test_a_restore_that_is_killed_at_any_step_is_repeated(libvirtd: PrivateLibvirtd) -> None:
+@SWEEP
+def test_a_restore_that_is_killed_at_any_step_is_repeated(libvirtd: PrivateLibvirtd, points: slice) -> None:
     make(libvirtd, *TWO)
     set_state(libvirtd, "then")
     for number in (1, 2):
         write(libvirtd, number, number)
     done(libvirtd)
     steps = checkpoint(libvirtd, check_mode=True, state="restored")["steps"]
-    for number in range(1, len(steps)):
+    for number in range(len(steps))[points]:
         for each in (1, 2):
             write(libvirtd, each, 9)
         set_state(libvirtd, "now")
@@ -380,11 +389,12 @@ def test_a_restore_that_was_killed_and_cannot_be_repeated_is_given_up_with_its_c
     done(libvirtd, "y")
 
 
-def test_a_removal_that_is_killed_at_any_step_is_completed(libvirtd: PrivateLibvirtd) -> None:
+@SWEEP
+def test_a_removal_that_is_killed_at_any_step_is_completed(libvirtd: PrivateLibvirtd, points: slice) -> None:
     make(libvirtd, *TWO)
     done(libvirtd)
     steps = checkpoint(libvirtd, check_mode=True, state="absent")["steps"]
-    for number in range(1, len(steps)):
+    for number in range(len(steps))[points]:
         kill_after(libvirtd, number, state="absent")
         assert names(libvirtd) == []
         done(libvirtd)
