@@ -14,7 +14,11 @@ stop() {
 
 ask6() {
     # As NetworkManager does: not before a router has said that it is there. And not from an address that is not ready.
-    until grep -q '^[23]\|^fd' /proc/net/ipv6_route && grep -q ' 20 80 *eth0$' /proc/net/if_inet6; do usleep 200000; done
+    looks=0
+    until grep -q '^[23]\|^fd' /proc/net/ipv6_route && grep -q ' 20 80 *eth0$' /proc/net/if_inet6; do
+        # For ever, where there is no router: five looks a second are a twentieth of a processor.
+        if [ $((looks += 1)) -lt 25 ]; then usleep 200000; else sleep 2; fi
+    done
     : >/run/dhcp6.leases
     # RHCOS identifies itself by DUID-LL too: 00:03:00:01 and the MAC address.
     exec dhclient -6 -d -D LL -lf /run/dhcp6.leases -pf /run/dhcp6.pid -sf /bin/lease eth0
