@@ -37,6 +37,12 @@ options:
     type: str
     choices: [text, json, summary, nothing]
     default: text
+  failed:
+    description:
+      - The playbook of the collection that has failed, such as V(site), where the summary ends such a run. To repeat
+        it is then the first of what to do next, and BMCs and the cluster are asked as for V(text).
+    type: str
+    default: ""
   page:
     description:
       - A file on the controller, to which the same is written as a page for browsers, with a picture of the lab. The
@@ -129,6 +135,7 @@ ARGUMENTS = {
     "model": {"type": "dict", "default": {}},
     "host": {"type": "str", "default": ""},
     "output": {"type": "str", "choices": ["text", "json", "summary", "nothing"], "default": "text"},
+    "failed": {"type": "str", "default": ""},
     "page": {"type": "str", "default": ""},
     "home": {"type": "path", "default": "/var/lib/nometal"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
@@ -141,9 +148,10 @@ def run(params: dict[str, Any], **_options: bool) -> dict[str, Any]:
         return all_labs(params)
     brief = params["output"] == "summary"
     given = {key: params[key] for key in ("lab", "model", "host", "home", "libvirt_uri")}
-    seen, picture = observe(Question(**given, asks=not brief))
+    seen, picture = observe(Question(**given, asks=not brief or bool(params["failed"])))
     # A summary is shown by the run that has the lab, when it ends.
-    result = told(replace(seen, run=None) if brief else seen, params["_controller"], brief=brief)
+    own = replace(seen, run=None) if brief else seen
+    result = told(own, params["_controller"], brief=brief, failed=params["failed"])
     return {**result, "picture": picture} if params["page"] else result
 
 
@@ -158,11 +166,11 @@ def all_labs(params: dict[str, Any]) -> dict[str, Any]:
     return {"changed": False, "status": {"labs": statuses}, "lines": lines}
 
 
-def told(seen: Observation, controller: dict[str, Any], *, brief: bool) -> dict[str, Any]:
+def told(seen: Observation, controller: dict[str, Any], *, brief: bool, failed: str = "") -> dict[str, Any]:
     state = state_of(seen)
     findings = findings_of(state, seen)
     inventory, by_make = controller.get("inventory", "INVENTORY"), controller.get("by_make", False)
-    steps = [(step.written(inventory, by_make=by_make), step.purpose) for step in next_steps(state, seen)]
+    steps = [(step.written(inventory, by_make=by_make), step.purpose) for step in next_steps(state, seen, failed)]
     status = {
         **asdict(seen),
         "state": str(state),

@@ -57,6 +57,9 @@ class Bmcs:
     """By the name of the VM."""
     asked: list[str] = field(default_factory=list)
 
+    def awaited(self) -> list[str]:
+        return []
+
     def power(self, names: Iterable[str]) -> dict[str, Said]:
         return {name: Said(Power.ON if self.machines[name].on else Power.OFF) for name in names}
 

@@ -50,7 +50,12 @@ class Bmcs:
 
     def __init__(self, on: Iterable[Node]) -> None:
         self.on = {node.vm_name for node in on}
+        self.left: list[str] = []
+        """After a start of the host, these are still to be switched on."""
         self.asked: list[str] = []
+
+    def awaited(self) -> list[str]:
+        return self.left
 
     def power(self, names: Iterable[str]) -> dict[str, Said]:
         return {name: Said(Power.ON if name in self.on else Power.OFF) for name in names}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 SOFTWARE = "/opt/nometal/bmc"
 SYSTEMS = "/redfish/v1/Systems"
+STATES = "broker/state/power.json"
+"""Where the broker of a lab keeps which VMs are on."""
 IPMI_CLIENT = "nometal_bmc.ipmi.client"
 IPMI_SECONDS = 60
 """For each BMC: one that does not answer is asked several times."""
@@ -61,6 +64,7 @@ class Bmcs:
     def __init__(self, home: str, lab: str, software: str = SOFTWARE) -> None:
         directory = layout.directory_of(home, lab)
         self._logins = credentials.file_of(home, lab)
+        self._states = directory / STATES
         self._python = f"{software}/bin/python"
         config = info.read_config(directory / "config.json")
         try:
@@ -74,6 +78,13 @@ class Bmcs:
     def names(self) -> tuple[str, ...]:
         """Of the VMs that have a BMC."""
         return tuple(self._uuids)
+
+    def awaited(self) -> list[str]:
+        """VMs that were on before the host started, and that their BMCs have not switched on again yet."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            left = json.loads(self._states.read_text(encoding="utf-8"))["restoring"]
+            return [name for name, uuid in self._uuids.items() if uuid in left]
+        return []
 
     def power(self, names: Iterable[str]) -> dict[str, Said]:
         by_redfish, by_ipmi = self._parted(names)

@@ -106,6 +106,18 @@ def test_what_others_have_cordoned_and_paused_stays_so(cluster: PowerCluster) ->
     assert (cluster.unschedulable(), paused(cluster)) == ({"worker-0"}, {"worker-1"})
 
 
+def test_what_others_have_cordoned_since_a_stop_stays_so(cluster: PowerCluster) -> None:
+    """By hand, worker-0 was uncordoned after the stop, which leaves its annotation, and cordoned again."""
+    cluster.stop()
+    cluster.switch(on=True)
+    wait_until("all are ready", lambda: cluster.has_quorum() and cluster.ready() == ALL)
+    cluster.api.kubectl("uncordon", "worker-0")
+    cluster.api.kubectl("cordon", "worker-0")
+    assert "uncordon control-plane-0, control-plane-1, control-plane-2, worker-1" in cluster.start()["steps"]
+    assert cluster.unschedulable() == {"worker-0"}
+    assert "nometal.ipi/stopped" in objects.annotations_of(cluster.node("worker-0"))
+
+
 def test_what_blocks_a_drain_is_named_and_the_node_is_stopped(cluster: PowerCluster) -> None:
     labels = {"app": "web"}
     place = {"name": "web", "namespace": "app"}

@@ -81,6 +81,12 @@ def test_objects_are_read(kubectl: Recorder) -> None:
     assert kubectl.words == ["get", "pods", *options]
 
 
+def test_objects_are_read_with_their_managers(kubectl: Recorder) -> None:
+    kubectl.answers(json.dumps({"kind": "NodeList", "items": [{"metadata": {"managedFields": []}}]}))
+    assert kubectl.client.listed("/api/v1/nodes") == [{"metadata": {"managedFields": []}}]
+    assert kubectl.words == ["get", "--raw", "/api/v1/nodes"]
+
+
 def test_what_is_not_there_is_no_error(kubectl: Recorder) -> None:
     assert kubectl.client.get(HOSTS, "a", "n") == []
 
@@ -112,8 +118,9 @@ def test_a_secret_is_not_patched(kubectl: Recorder) -> None:
 
 def test_changes(kubectl: Recorder) -> None:
     kubectl.client.annotate(HOSTS, "a", "n", {DETACHED: "", "b": None})
-    *words, patch, namespace = kubectl.words
+    *words, patch, manager, namespace = kubectl.words
     assert (words, namespace) == (["patch", HOSTS, "a", "--type=merge"], "--namespace=n")
+    assert manager == "--field-manager=nometal.ipi"
     assert json.loads(patch.partition("=")[2]) == {"metadata": {"annotations": {DETACHED: "", "b": None}}}
     kubectl.client.patch(HOSTS, "a", "n", [{"op": "remove", "path": "/spec/x"}], merge=False)
     assert kubectl.words[3] == "--type=json"

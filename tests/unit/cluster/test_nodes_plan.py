@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from typing import Any
 
@@ -413,6 +414,45 @@ def test_nodes_that_are_not_ready_or_cordoned() -> None:
     first, second = plan.warnings(TWO, replace(seen, nodes=nodes))
     assert first == "The Node worker-0 is not ready (False)."
     assert "oc adm uncordon worker-1" in second
+
+
+NETWORK = "{worker-0: {network_config: {interfaces: [{name: enp1s0, type: ethernet, mtu: 1500}]}}}"
+WITH_NETWORK = wanted(samples.lab(2, overrides=NETWORK))
+
+
+def with_network(seen: Seen, text: str | None) -> Seen:
+    """Of worker-0, as the installer has written it."""
+    name = manifests.network_secret_name("worker-0")
+    spec = {**seen.specs["worker-0"], "preprovisioningNetworkDataName": name}
+    logins = {} if text is None else {name: {"nmstate": base64.b64encode(text.encode()).decode()}}
+    return replace(seen, specs={**seen.specs, "worker-0": spec}, logins={**seen.logins, **logins})
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (WITH_NETWORK, "interfaces:\n- mtu: 1500\n  name: enp1s0\n  type: ethernet\n"),
+        (TWO, "{}"),
+        (WITH_NETWORK, None),
+        (WITH_NETWORK, "interfaces: ["),
+    ],
+)
+def test_a_network_that_is_the_same_or_cannot_be_read(given: Wanted, text: str | None) -> None:
+    assert plan.warnings(given, with_network(cluster(given), text)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        (WITH_NETWORK, with_network(cluster(TWO), "interfaces: []\n")),
+        (TWO, with_network(cluster(TWO), "interfaces: []\n")),
+        (WITH_NETWORK, cluster(TWO)),
+    ],
+)
+def test_another_network_is_named(given: Wanted, seen: Seen) -> None:
+    assert plan.changes(given, seen) == ([], [])
+    [warning] = plan.warnings(given, seen)
+    assert warning.startswith("lab_spec has another network_config of worker-0 than the cluster.")
 
 
 # Objects

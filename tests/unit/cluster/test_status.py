@@ -223,6 +223,19 @@ def test_there_are_three_steps_at_most() -> None:
     assert all(len(next_steps(state_of(seen), seen)) in (1, 2, 3) for seen in CASES.values())
 
 
+def test_after_a_failure_the_same_is_offered_first() -> None:
+    def commands(failed: str, **controller: Any) -> list[str]:
+        status = lab_status.told(
+            CASES["half made by a run that was killed"], {**INVENTORY, **controller}, brief=True, failed=failed
+        )
+        return [step["command"] for step in status["status"]["next"]]
+
+    assert commands("site") == ["make lab LAB=inventory/ha", "make teardown LAB=inventory/ha"]
+    assert commands("start")[0] == "make start LAB=inventory/ha"
+    assert commands("grow")[0] == "ansible-playbook playbooks/grow.yml -i inventory/ha"
+    assert commands("grow", by_make=False)[0] == "ansible-playbook nometal.ipi.grow -i inventory/ha"
+
+
 def test_the_documentation_names_every_state() -> None:
     returned = yaml.safe_load(lab_status.RETURN)["state"]["description"]
     page = (ROOT / "docs/status.md").read_text(encoding="utf-8")

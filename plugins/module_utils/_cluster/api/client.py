@@ -29,6 +29,7 @@ ANSWER_SECONDS = 60
 """Of a whole command, which may make several requests."""
 LAST_LINES = 3
 FIELD_MANAGER = "nometal.ipi"
+MANAGER = f"--field-manager={FIELD_MANAGER}"
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NOT_EVICTED = re.compile(r'error when evicting pods?/"(?P<pod>[^"]+)"(?: -n "(?P<namespace>[^"]+)")?[^:]*: (?P<why>.*)')
 NOT_DRAINED = re.compile(r"drain did not complete|timed out|timeout reached|unable to drain node")
@@ -52,8 +53,13 @@ class Client:
         words += [f"--selector={selector}"] if selector else []
         words += ["--all-namespaces"] if all_namespaces else []
         said = self._of(namespace, words)
-        if not said.strip():
-            return []
+        return self._items_of(said) if said.strip() else []
+
+    def listed(self, path: str) -> list[Mapping[str, Any]]:
+        """All that the API has there, with what `get` leaves out: who manages which field."""
+        return self._items_of(self.run("get", "--raw", path))
+
+    def _items_of(self, said: str) -> list[Mapping[str, Any]]:
         try:
             answer = json.loads(said)
             return list(answer["items"]) if answer["kind"].endswith("List") else [answer]
@@ -63,7 +69,7 @@ class Client:
     def apply(self, objects: Sequence[Mapping[str, Any]], *, force: bool = False) -> None:
         """Fields that another has set are a conflict, unless forced."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-        options = ["--server-side", f"--field-manager={FIELD_MANAGER}", "--validate=false"]
+        options = ["--server-side", MANAGER, "--validate=false"]
         options += ["--force-conflicts"] if force else []
         self.run("apply", "--filename=-", *options, stdin=json.dumps(listed))
 
@@ -72,7 +78,7 @@ class Client:
         if kind.startswith("secret") and "data" in str(change).replace("metadata", "").lower():
             raise ValueError("what a Secret holds is applied, not patched")
         form = "merge" if merge else "json"
-        self._of(namespace, ["patch", kind, name, f"--type={form}", f"--patch={json.dumps(change)}"])
+        self._of(namespace, ["patch", kind, name, f"--type={form}", f"--patch={json.dumps(change)}", MANAGER])
 
     def annotate(self, kind: str, name: str, namespace: str, annotations: Mapping[str, str | None]) -> None:
         """Whose value is None is removed."""

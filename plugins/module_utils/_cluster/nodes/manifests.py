@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import yaml_text
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +22,7 @@ OF_LAB = "nometal.ipi/lab"
 """Label of objects that are removed with the host for which they were made."""
 HOLDER = "Lab"
 """Kind of what has a host so that no Machine takes it. Machines take hosts without a consumer only, in all releases."""
+NETWORK_KEY = "nmstate"
 CA_NAME, CA_KEY = "bmc-verify-ca", "verify_ca.crt"
 
 
@@ -111,9 +114,17 @@ def _network_secrets(host: WantedHost, lab: str) -> list[dict[str, Any]]:
             "kind": "Secret",
             "metadata": _metadata(network_secret_name(host.name), lab),
             "type": "Opaque",
-            "data": {"nmstate": _encoded(state)},
+            "data": {NETWORK_KEY: _encoded(state)},
         }
     ]
+
+
+def network_in(data: Mapping[str, str]) -> Any:
+    """In the data of a Secret; None if it cannot be read."""
+    with suppress(ValueError, OperatorError):
+        text = base64.b64decode(data.get(NETWORK_KEY, "")).decode()
+        return next(iter(yaml_text.documents_in(text, "A network configuration")), None)
+    return None
 
 
 def _has_network(host: WantedHost) -> bool:

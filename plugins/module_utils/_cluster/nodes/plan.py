@@ -244,6 +244,12 @@ def warnings(wanted: Wanted, seen: Seen) -> list[str]:
         f"{name} is in lab_spec and not in the cluster: nodes of the control plane are added to it by hand."
         for name in not_in_cluster(wanted, seen)
     ]
+    former = [host.name for host in wanted.hosts.values() if _has_another_network(host, seen)]
+    if former:
+        said.append(
+            f"lab_spec has another network_config of {', '.join(former)} than the cluster. A node reads it when it is "
+            "provisioned, and keeps what it has until it is replaced: -e cluster_nodes_replace=<name>."
+        )
     for host in _workers(wanted, seen):
         node = seen.node_of(host.name)
         if node and not node.is_ready:
@@ -253,6 +259,15 @@ def warnings(wanted: Wanted, seen: Seen) -> list[str]:
                 f"The Node {node.name} is cordoned: `oc adm uncordon {node.name}` lets it have workloads again."
             )
     return said
+
+
+def _has_another_network(host: WantedHost, seen: Seen) -> bool:
+    """As far as it can be read: what the installer writes differs in form."""
+    if host.name not in seen.hosts or seen.hosts[host.name].deletion:
+        return False
+    secret = seen.specs[host.name].get("preprovisioningNetworkDataName")
+    known = manifests.network_in(seen.logins.get(secret, {})) if secret else {}
+    return known is not None and known != (host.facts.get("networkConfig") or {})
 
 
 def _workers(wanted: Wanted, seen: Seen) -> list[BareMetalHost]:

@@ -28,7 +28,8 @@ MARK = "nometal.ipi/stopped"
 PAUSED_BY_STOP = "nometal.ipi/stopped"
 """The value of metal3's own annotation on hosts that a stop has paused."""
 LEASES, NAMESPACE_OF_LEASES = "leases.coordination.k8s.io", "kube-node-lease"
-ETCD = "etcd"
+ALL_NODES = "/api/v1/nodes"
+UNSCHEDULABLE = "f:unschedulable"
 WANTED = {"Available": "True", "Degraded": "False", "Progressing": "False"}
 """Of an operator that is settled."""
 
@@ -74,7 +75,7 @@ class Cluster:
 
     def members(self) -> list[Member]:
         """In the lab's order."""
-        items = self.client.get(objects.NODES)
+        items = self.client.listed(ALL_NODES)
         found = [member for item in items if (member := _member(item, self.nodes))]
         return sorted(found, key=lambda member: list(self.nodes).index(member.node))
 
@@ -151,10 +152,20 @@ def _member(item: Mapping[str, Any], nodes: Iterable[Node]) -> Member | None:
         name=seen.name,
         ready=seen.is_ready,
         unschedulable=seen.unschedulable,
-        # Others who uncordon it leave our annotation.
-        marked=seen.unschedulable and MARK in (metadata.get("annotations") or {}),
+        marked=seen.unschedulable and MARK in (metadata.get("annotations") or {}) and not _is_of_others(metadata),
         created=objects.seconds_of(str(metadata.get("creationTimestamp") or "")),
     )
+
+
+def _is_of_others(metadata: Mapping[str, Any]) -> bool:
+    """Whether others have cordoned the node since a stop did: they uncordon it without removing our annotation.
+
+    A stop sets both at once, so the same manager has both until then.
+    """
+    managed = [entry.get("fieldsV1") or {} for entry in metadata.get("managedFields") or []]
+    cordon = [fields for fields in managed if UNSCHEDULABLE in fields.get("f:spec", {})]
+    marks = [fields.get("f:metadata", {}).get("f:annotations", {}) for fields in cordon]
+    return bool(cordon) and not any(f"f:{MARK}" in mark for mark in marks)
 
 
 def _those_of(seen: objects.Node, nodes: Iterable[Node]) -> Iterator[Node]:

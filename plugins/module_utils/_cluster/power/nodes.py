@@ -64,12 +64,14 @@ def order_of_stop(nodes: Iterable[Node], holders: Collection[str] = ()) -> list[
 
 
 def order_of_start(nodes: Iterable[Node]) -> list[tuple[Node, ...]]:
+    return [batch for batch in parted(nodes) if batch]
+
+
+def parted(nodes: Iterable[Node]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """The control plane, and the others."""
     known = tuple(nodes)
-    batches = (
-        tuple(node for node in known if node.is_control_plane),
-        tuple(node for node in known if not node.is_control_plane),
-    )
-    return [batch for batch in batches if batch]
+    control_plane = tuple(node for node in known if node.is_control_plane)
+    return control_plane, tuple(node for node in known if not node.is_control_plane)
 
 
 class Record:
@@ -86,7 +88,8 @@ class Record:
     def add(self, names: Sequence[str]) -> None:
         """Those of a stop that was interrupted stay: some of them are off by now."""
         known = list(dict.fromkeys([*self.names(), *names]))
-        files.write_whole(self._file, json.dumps({"vms": known}, indent=2) + "\n", files.OWNER_ALONE)
+        if names:
+            files.write_whole(self._file, json.dumps({"vms": known}, indent=2) + "\n", files.OWNER_ALONE)
 
     def remove(self) -> None:
         files.remove(self._file)

@@ -64,10 +64,13 @@ class Lab:
 
     def shut_down(self, on: Sequence[Node], result: Result, holders: Collection[str] = ()) -> None:
         """Holders: as `order_of_stop` has them."""
+        off = [node for node in self.nodes if node not in on]
+        awaited = self.switching.awaited(off)
+        if awaited:
+            result.steps.append(Step("keep off", names_of(awaited)))
         if not self.check_mode:
-            self.switching.give_up_starts([node for node in self.nodes if node not in on])
-        if on and not self.check_mode:
-            self.record.add([node.vm_name for node in on])
+            self.record.add([node.vm_name for node in [*on, *awaited]])
+            self.switching.give_up_starts(off)
         for batch in order_of_stop(on, holders):
             result.steps.append(Step("shut down", names_of(batch)))
             if not self.check_mode:

@@ -12,6 +12,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import ob
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import PAUSED_BY_STOP
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.heartbeats import Heartbeats
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import parted
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Result, names_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.requests import names_of as names_in_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
@@ -73,8 +74,7 @@ class ClusterStart:
         wanted = [node for node in self.lab.nodes if node.vm_name in recorded] or cluster_nodes
         on = self.lab.switching.those_on(wanted)
         off = [node for node in wanted if node not in on]
-        control_plane = [node for node in off if node.is_control_plane]
-        workers = [node for node in off if not node.is_control_plane]
+        control_plane, workers = parted(off)
         if self.lab.check_mode:
             return self._foreseen(control_plane, workers)
         self._see_through(wanted, control_plane, workers, is_recorded=bool(recorded))
@@ -90,7 +90,7 @@ class ClusterStart:
         if late and not has_majority(members, [node for node in wanted if node not in late]):
             raise self._not_ready(late)
         if not is_recorded:  # a VM of lab_spec need not be in the cluster yet
-            workers = [node for node in workers if node in {member.node for member in members}]
+            workers = tuple(node for node in workers if node in {member.node for member in members})
         self._switch_on(workers)
         late = self._await_ready(wanted, late)
         self._release()

@@ -96,6 +96,9 @@ class ClusterStop:
 
     def _prepare(self, members: Sequence[Member], on: Sequence[Node], result: Result) -> None:
         backs_up = self.backup is not None and not self.lab.has_begun_to_stop(on)
+        if backs_up and _backed_up_by(members) is None:
+            backs_up = False
+            result.warnings.append(NO_NODE_TO_BACK_UP_BY)
         by_name = {str(member): member for member in members}
         for step in plan(members, self._hosts(), on, backs_up=backs_up):
             if self.lab.check_mode or self._do(step, by_name, result):
@@ -133,9 +136,8 @@ class ClusterStop:
             result.warnings.append(f"{member}: {said}")
 
     def _back_up(self, members: Iterable[Member], result: Result) -> bool:
-        ready = next((member for member in members if member.node.is_control_plane and member.ready), None)
+        ready = _backed_up_by(members)
         if self.backup is None or ready is None:
-            result.warnings.append(NO_NODE_TO_BACK_UP_BY)
             return False
         log = self.lab.switching.log
         log.note(ETCD, "is backed up")
@@ -148,6 +150,10 @@ class ClusterStop:
             return False
         log.note(ETCD, f"is backed up: {path}")
         return True
+
+
+def _backed_up_by(members: Iterable[Member]) -> Member | None:
+    return next((member for member in members if member.node.is_control_plane and member.ready), None)
 
 
 def plan(

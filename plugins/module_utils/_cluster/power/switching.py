@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node
 
     class Bmcs(Protocol):
+        def awaited(self) -> list[str]: ...
+
         def power(self, names: Iterable[str]) -> dict[str, Said]: ...
 
         def reset(self, kind: Reset, names: Iterable[str]) -> dict[str, str]: ...
@@ -63,6 +65,11 @@ class Switching:
         power = self.power(nodes)
         return [node for node in nodes if power[node.name] != Power.OFF]
 
+    def awaited(self, nodes: Iterable[Node]) -> list[Node]:
+        """After a start of the host, their BMCs are about to switch them on."""
+        names = self.bmcs.awaited()
+        return [node for node in nodes if node.vm_name in names]
+
     def shut_down(self, nodes: Sequence[Node]) -> None:
         """Those that do not, and those that are paused and cannot, are switched off by force."""
         power = self.power(nodes)
@@ -82,7 +89,7 @@ class Switching:
         self._force_off(left, f"did not shut down in {self.limit:.0f} s, and is switched off by force")
 
     def give_up_starts(self, nodes: Sequence[Node]) -> None:
-        """Of nodes that are off: after a start of the host, their BMCs may be about to switch them on."""
+        """Of nodes that are off, and which their BMCs may be about to switch on."""
         if nodes:
             self._ask_to_shut_down(nodes)
 

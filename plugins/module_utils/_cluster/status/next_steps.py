@@ -23,15 +23,16 @@ SHIPPED = "inventory/rehearsal"
 
 @dataclass(frozen=True)
 class Command:
-    """Of a playbook, and of the target of make that runs it."""
+    """Of a playbook, and of the target of make that runs it, if there is one."""
 
     target: str
     playbook: str
     arguments: str = ""
 
     def written(self, inventory: str, *, by_make: bool) -> str:
-        if not by_make:
-            words = [f"ansible-playbook nometal.ipi.{self.playbook}", f"-i {shlex.quote(inventory)}", self.arguments]
+        if not (by_make and self.target):
+            playbook = f"playbooks/{self.playbook}.yml" if by_make else f"nometal.ipi.{self.playbook}"
+            words = [f"ansible-playbook {playbook}", f"-i {shlex.quote(inventory)}", self.arguments]
             return " ".join(filter(None, words))
         lab = f"LAB={shlex.quote(inventory)}" if inventory != SHIPPED else ""
         given = f"ARGS='{self.arguments}'" if self.arguments else ""
@@ -51,7 +52,7 @@ class Step:
 
 
 DOCTOR, LAB, REHEARSE = Command("doctor", "doctor"), Command("lab", "site"), Command("rehearse", "rehearse")
-STATUS, START = Command("status", "status"), Command("start", "start")
+STATUS, START, STOP = Command("status", "status"), Command("start", "start"), Command("stop", "stop")
 RESTART = Command("lab", "site", "-e ipi_install_restart=true")
 TEARDOWN, REMOVE_CLUSTER = Command("teardown", "teardown"), Command("teardown", "teardown", "-e teardown_scope=cluster")
 
@@ -110,10 +111,16 @@ def restore(name: str) -> Command:
     return Command("restore", "restore", f"-e checkpoint_name={name}")
 
 
-def next_steps(state: State, seen: Observation) -> list[Step]:
+def next_steps(state: State, seen: Observation, failed: str = "") -> list[Step]:
+    """Failed: the playbook that has, just now."""
     if seen.run and seen.run.going:
         return [Step("look again, when that run has ended", STATUS)]
-    return [*_of_observation(state, seen), *STEPS[state]][:MOST]
+    steps = [*_of_observation(state, seen), *STEPS[state]]
+    if failed:
+        again = next((command for command in (LAB, REHEARSE, STOP, START) if command.playbook == failed), None)
+        repeated = Step("run it again, once what it has failed for is repaired", again or Command("", failed))
+        steps = [repeated, *(step for step in steps if step.command != repeated.command)]
+    return steps[:MOST]
 
 
 def _of_observation(state: State, seen: Observation) -> Iterator[Step]:

@@ -111,13 +111,29 @@ def test_what_is_planned() -> None:
     assert plan(off, HOSTS[1:], [MASTER], backs_up=False) == []
 
 
-@pytest.mark.parametrize(("unschedulable", "marked"), [(True, True), (None, False)])
-def test_a_mark_that_others_have_left_is_none(unschedulable: bool | None, marked: bool, tmp_path: Path) -> None:
-    """`oc adm uncordon` leaves the annotation."""
-    node = {"metadata": {"name": "worker-0", "annotations": {MARK: ""}}, "spec": {"unschedulable": unschedulable}}
+CORDON, ANNOTATION = {"f:spec": {"f:unschedulable": {}}}, {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "managed", "marked"),
+    [
+        (True, [], True),
+        (None, [], False),
+        (True, [{**CORDON, **ANNOTATION}, {"f:spec": {"f:taints": {}}}], True),
+        (True, [ANNOTATION, CORDON], False),
+        (True, [{**CORDON, "f:metadata": {"f:labels": {}}}], False),
+    ],
+)
+def test_a_mark_that_others_have_left_is_none(
+    unschedulable: bool | None, managed: list[Any], marked: bool, tmp_path: Path
+) -> None:
+    """`oc adm uncordon` leaves the annotation, also when others cordon the node again."""
+    managers = [{"manager": f"m{number}", "fieldsV1": fields} for number, fields in enumerate(managed)]
+    metadata = {"name": "worker-0", "annotations": {MARK: ""}, "managedFields": managers}
+    node = {"metadata": metadata, "spec": {"unschedulable": unschedulable}}
 
     class Api(Client):
-        def get(self, *_: Any, **__: Any) -> list[Mapping[str, Any]]:
+        def listed(self, _path: str) -> list[Mapping[str, Any]]:
             return [node]
 
     [member] = Cluster(Api(tmp_path, tmp_path, tmp_path), [WORKER]).members()

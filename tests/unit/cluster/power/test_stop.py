@@ -47,8 +47,10 @@ def cluster() -> FakeCluster:
     return FakeCluster()
 
 
-def stop(cluster: FakeCluster, record: Record, backup: Backup | None = None, **options: Any) -> dict[str, Any]:
-    lab = Lab(NODES, Switching(cluster.bmcs, Log(), 100, cluster.time.clock), record)
+def stop(
+    cluster: FakeCluster, record: Record, backup: Backup | None = None, *, check_mode: bool = False, **options: Any
+) -> dict[str, Any]:
+    lab = Lab(NODES, Switching(cluster.bmcs, Log(), 100, cluster.time.clock), record, check_mode)
     return ClusterStop(lab, cluster, Options(**options), list, backup, lambda: 0.0).run()
 
 
@@ -105,3 +107,11 @@ def test_without_a_control_plane_that_is_ready_etcd_is_not_backed_up(cluster: Fa
     forced = stop(cluster, record, backup := Backup(), force=True)
     assert (backup.taken, "back up etcd" in forced["steps"]) == ([], False)
     assert NO_NODE_TO_BACK_UP_BY in forced["warnings"]
+
+
+def test_check_mode_shows_a_backup_only_where_one_can_be_taken(cluster: FakeCluster, record: Record) -> None:
+    assert stop(cluster, record, Backup(), check_mode=True)["steps"][0] == "back up etcd"
+    cluster.known.update((node.name, Member(node, node.name, ready=False)) for node in MASTERS)
+    foreseen = stop(cluster, record, Backup(), check_mode=True, force=True)
+    assert "back up etcd" not in foreseen["steps"]
+    assert NO_NODE_TO_BACK_UP_BY in foreseen["warnings"]

@@ -44,9 +44,14 @@ class Bmcs:
         self.asked: list[str] = []
         self.kept_off: list[str] = []
         """Those that were off already when they were asked to shut down, and had to stay so."""
+        self.left: list[str] = []
+        """After a start of the host, these are still to be switched on."""
         self.troubles: dict[str, str] = {}
         self.revived: list[str] = []
         """Switched on again once everything is off."""
+
+    def awaited(self) -> list[str]:
+        return self.left
 
     def power(self, names: Iterable[str]) -> dict[str, Said]:
         said = {name: Said(self.states[name], self.troubles.get(name, "")) for name in names}
@@ -175,6 +180,17 @@ def test_what_waits_to_be_switched_on_is_given_up(record: Record) -> None:
     bmcs = Starting([])
     assert lab(bmcs, record).stop()["steps"] == ["shut down worker-0 (on again)"]
     assert bmcs.kept_off[: len(NODES)] == [node.name for node in NODES]
+
+
+@pytest.mark.parametrize("on", [[], [MASTERS[0]]])
+def test_what_waits_to_be_switched_on_is_switched_on_by_the_next_start(record: Record, on: list[Node]) -> None:
+    bmcs = Bmcs(on)
+    bmcs.left = [WORKERS[0].vm_name]
+    assert lab(bmcs, record, check_mode=True).stop()["steps"][0] == "keep off worker-0"
+    assert record.names() == []
+    assert lab(bmcs, record).stop()["steps"][0] == "keep off worker-0"
+    bmcs.left = []
+    assert lab(bmcs, record).start()["switched"] == [*(node.name for node in on), "worker-0"]
 
 
 def test_a_bmc_without_an_answer_stops_it_before_anything_is_switched(record: Record) -> None:
