@@ -66,6 +66,16 @@ def test_by_name_alone_it_reads_what_the_host_has_recorded(host: LabHost) -> Non
     assert status(host, lab="another")["state"] == "absent"
 
 
+def test_a_run_that_fails_ends_with_the_summary(host: LabHost, tmp_path: Path) -> None:
+    failed = run_playbook("nodes", checkout.inventory(host, tmp_path), "-e", "node_vms_pool=missing")
+    assert failed.returncode != 0
+    before, headline, after = failed.stdout.partition("Lab rehearsal (rehearsal.lab.example.test) on lab: it is made")
+    assert "fatal: [hypervisor]" in before, ending(failed.stdout)
+    assert headline
+    assert re.search(r"^  ansible-playbook playbooks/nodes\.yml -i \S+ +# run it again, once ", after, re.MULTILINE)
+    host.run("rm /run/nometal/locks/rehearsal")  # which it leaves to the next run
+
+
 def test_what_is_away_is_found_and_the_next_run_offered(host: LabHost) -> None:
     host.run(f"systemctl stop {SERVICE} && virsh net-destroy nometal-rehearsal")
     host.run("virsh undefine --nvram rehearsal-worker-0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,27 @@ def test_what_it_says_of_nodes_operators_and_certificates(api: KubernetesApi, mo
     assert certificates["serving the API"].expires > EXPIRES[:4]
     assert "c2VjcmV0" not in repr(said)
     assert [(vip.kind, vip.answers, vip.holder) for vip in seen.vips] == [("API", True, ""), ("ingress", False, "")]
+
+
+def test_nodes_that_were_installed_with_another_network_are_named(api: KubernetesApi) -> None:
+    secret = {"data": {"nmstate": base64.b64encode(b"interfaces: []\n").decode()}}
+    put(api, "secrets", "worker-0-network-config-secret", NAMESPACE, **secret)
+    put(api, "secrets", "worker-0-bmc-secret", NAMESPACE, data={"password": "c2VjcmV0"})
+    name = {"preprovisioningNetworkDataName": "worker-0-network-config-secret"}
+    api.store.change(
+        *("baremetalhosts.metal3.io", "worker-0", NAMESPACE),
+        lambda host: host["spec"].update(name),
+    )
+
+    def changed(**networks: Any) -> set[str]:
+        said = cluster.ask(client_of(api), {}, {}, networks)
+        return {name for name, member in said.members.items() if member.network_changed}
+
+    mine: dict[str, Any] = {"interfaces": []}
+    other = {"interfaces": [{"name": "enp1s0"}]}
+    assert changed(**{"worker-0": mine}) == set()
+    assert changed(**{"worker-0": other}) == {"worker-0"}
+    assert changed(**{"control-plane-0": other}) == {"control-plane-0", "worker-0"}
 
 
 def test_a_cluster_without_some_kinds_says_the_rest(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,7 @@ CASES: dict[str, Observation] = {
     "installed, the cluster is not well": replace(
         RAN,
         nodes=[
-            joined(nodes()[0]),
+            joined(nodes()[0], network_changed=True),
             joined(nodes()[1], ready=None, host_error="HTTP GET /redfish/v1/Systems returned code 401. Unauthorized"),
             joined(nodes()[2], ready=False, cordoned=True),
             joined(nodes()[3], host_error="Timeout reached while waiting for callback", host_state="provisioning"),

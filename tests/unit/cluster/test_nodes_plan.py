@@ -423,9 +423,8 @@ WITH_NETWORK = wanted(samples.lab(2, overrides=NETWORK))
 def with_network(seen: Seen, text: str | None) -> Seen:
     """Of worker-0, as the installer has written it."""
     name = manifests.network_secret_name("worker-0")
-    spec = {**seen.specs["worker-0"], "preprovisioningNetworkDataName": name}
     logins = {} if text is None else {name: {"nmstate": base64.b64encode(text.encode()).decode()}}
-    return replace(seen, specs={**seen.specs, "worker-0": spec}, logins={**seen.logins, **logins})
+    return replace(with_host(seen, "worker-0", network=name), logins={**seen.logins, **logins})
 
 
 @pytest.mark.parametrize(
@@ -447,6 +446,7 @@ def test_a_network_that_is_the_same_or_cannot_be_read(given: Wanted, text: str |
         (WITH_NETWORK, with_network(cluster(TWO), "interfaces: []\n")),
         (TWO, with_network(cluster(TWO), "interfaces: []\n")),
         (WITH_NETWORK, cluster(TWO)),
+        (TWO, with_network(cluster(WITH_NETWORK), "interfaces: []\n")),
     ],
 )
 def test_another_network_is_named(given: Wanted, seen: Seen) -> None:

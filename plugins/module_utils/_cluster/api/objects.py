@@ -54,6 +54,8 @@ class BareMetalHost:
     bmc_address: str = ""
     credentials: str = ""
     """The Secret's name."""
+    network: str = ""
+    """The name of the Secret with its network configuration, if it has any."""
     deletion: bool = False
     uid: str = ""
 
@@ -76,6 +78,7 @@ class BareMetalHost:
             boot_mac=_text(spec, "bootMACAddress").lower(),
             bmc_address=_text(bmc, "address"),
             credentials=_text(bmc, "credentialsName"),
+            network=_text(spec, "preprovisioningNetworkDataName"),
             deletion="deletionTimestamp" in metadata,
             uid=_text(metadata, "uid"),
         )

@@ -119,12 +119,15 @@ def _network_secrets(host: WantedHost, lab: str) -> list[dict[str, Any]]:
     ]
 
 
-def network_in(data: Mapping[str, str]) -> Any:
-    """In the data of a Secret; None if it cannot be read."""
+def is_another_network(secret: str | None, wanted: Mapping[str, Any]) -> bool:
+    """Secret: what it holds, as far as that is known; None if the host has none. The installer writes another form."""
+    if secret is None:
+        return bool(wanted)
     with suppress(ValueError, OperatorError):
-        text = base64.b64decode(data.get(NETWORK_KEY, "")).decode()
-        return next(iter(yaml_text.documents_in(text, "A network configuration")), None)
-    return None
+        text = base64.b64decode(secret).decode()
+        known = next(iter(yaml_text.documents_in(text, "A network configuration")), None)
+        return known is not None and known != wanted
+    return False
 
 
 def _has_network(host: WantedHost) -> bool:

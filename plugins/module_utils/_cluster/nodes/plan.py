@@ -262,12 +262,11 @@ def warnings(wanted: Wanted, seen: Seen) -> list[str]:
 
 
 def _has_another_network(host: WantedHost, seen: Seen) -> bool:
-    """As far as it can be read: what the installer writes differs in form."""
     if host.name not in seen.hosts or seen.hosts[host.name].deletion:
         return False
-    secret = seen.specs[host.name].get("preprovisioningNetworkDataName")
-    known = manifests.network_in(seen.logins.get(secret, {})) if secret else {}
-    return known is not None and known != (host.facts.get("networkConfig") or {})
+    name = seen.hosts[host.name].network
+    secret = seen.logins.get(name, {}).get(manifests.NETWORK_KEY, "") if name else None
+    return manifests.is_another_network(secret, host.facts.get("networkConfig") or {})
 
 
 def _workers(wanted: Wanted, seen: Seen) -> list[BareMetalHost]:

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api import objects, signers
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.manifests import is_another_network
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observation import (
     ANSWERS,
     NOT_ASKED,
@@ -45,6 +47,7 @@ ANSWER_SECONDS = 30.0
 """For a host that is overloaded; requests themselves have a limit of their own."""
 VERSIONS = "clusterversions.config.openshift.io"
 KINDS = (objects.NODES, objects.HOSTS, objects.MACHINES, objects.REQUESTS, objects.OPERATORS, VERSIONS)
+NETWORKS = '{range .items[?(@.data.nmstate)]}{.metadata.name} {.data.nmstate}{"\\n"}{end}'
 FAILING = {"Available": "not available", "Degraded": "degraded"}
 CA = re.compile(r"certificate-authority-data:\s*(\S+)")
 SERVER = re.compile(r"server:\s*[\"']?https://(?P<host>\[[^\]]+\]|[^:/\s\"']+)(?::(?P<port>\d+))?")
@@ -56,10 +59,17 @@ class Said:
     cluster: Cluster
     members: Mapping[str, Member] = field(default_factory=dict)
     """By BareMetalHost. The installer calls each as the lab calls the node."""
+    networks: Mapping[str, str] = field(default_factory=dict)
+    """By BareMetalHost, the Secrets of those that have a network configuration."""
 
 
-def ask(client: Client | None, vips: Mapping[str, Sequence[str]], macs: Mapping[str, str]) -> Said:
-    """Vips: by what they are for. Macs: of the nodes, with their names."""
+def ask(
+    client: Client | None,
+    vips: Mapping[str, Sequence[str]],
+    macs: Mapping[str, str],
+    networks: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Said:
+    """Vips: by what they are for. Macs: of the nodes, with their names. Networks: what lab_spec configures, by node."""
     if client is None:
         return Said(Cluster(NOT_ASKED, "The host has neither oc nor kubectl.", vips=_vips(vips, macs)))
     silent = _connect(client)
@@ -68,7 +78,10 @@ def ask(client: Client | None, vips: Mapping[str, Sequence[str]], macs: Mapping[
     with ThreadPoolExecutor() as pool:
         held = pool.submit(_vips, vips, macs)
         certificates = pool.submit(_api_certificate, client), pool.submit(_signer, client)
+        configured = pool.submit(_networks, client) if networks else None
         said = _said(client)
+        if networks and configured:
+            said = _compared(said, networks, configured.result())
         known = [each for each in (certificate.result() for certificate in certificates) if each]
         return replace(said, cluster=replace(said.cluster, vips=held.result(), certificates=known))
 
@@ -88,6 +101,26 @@ def _connect(client: Client) -> str:
     host, port = server["host"].strip("[]"), int(server["port"] or PORTS[API])
     error = _error_at(host, port)
     return f"{host}:{port}: {error}" if error else ""
+
+
+def _networks(client: Client) -> dict[str, str]:
+    """What Secrets hold, by their names. No secret comes here with it."""
+    words = ("get", "secrets", f"--namespace={MACHINE_API}", f"--output=jsonpath={NETWORKS}")
+    with suppress(ApiError, UnmeasurableError):
+        lines = within(ANSWER_SECONDS, lambda: client.run(*words)).splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+    return {}
+
+
+def _compared(said: Said, networks: Mapping[str, Mapping[str, Any]], secrets: Mapping[str, str]) -> Said:
+    """What is not known of a Secret does not differ."""
+
+    def changed(name: str) -> bool:
+        secret = said.networks.get(name)
+        return is_another_network(secrets.get(secret, "") if secret else None, networks.get(name, {}))
+
+    members = {name: replace(member, network_changed=changed(name)) for name, member in said.members.items()}
+    return replace(said, members=members)
 
 
 def _objects(client: Client) -> dict[str, list[Item]]:
@@ -126,7 +159,8 @@ def said_by(found: Mapping[str, Sequence[Item]]) -> Said:
         operators_failing=[operator for operator in operators if operator.state],
         requests_pending=sum(request.pending for request in requests),
     )
-    return Said(cluster, {host.name: _member(host, machines, nodes) for host in hosts})
+    members = {host.name: _member(host, machines, nodes) for host in hosts}
+    return Said(cluster, members, {host.name: host.network for host in hosts if host.network})
 
 
 def _member(

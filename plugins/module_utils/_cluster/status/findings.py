@@ -78,6 +78,10 @@ WORDS = {
         "The BMC of {node} refuses the password that the cluster has: {error}",
         "The next run gives the cluster that of the lab.",
     ),
+    "host.network": Explanation(
+        "lab_spec has another network_config of {nodes} than the cluster.",
+        "They keep theirs until they are replaced: docs/day2.md.",
+    ),
     "machine.error": Explanation("Machine {machine} of {node}: {error}"),
     "node.not-ready": Explanation("Not ready in the cluster: {nodes}."),
     "node.unknown": Explanation("The cluster does not know {nodes}.", "`make lab` adds workers to it."),
@@ -96,7 +100,7 @@ PAUSED = (
 )
 WARNINGS = {
     *("run.going", "run.unknown", "storage.full", "bmc.faults", "unread"),
-    *("certificate.expires", "requests.pending", "node.unknown", "vip.silent", "api.not-asked"),
+    *("certificate.expires", "requests.pending", "node.unknown", "vip.silent", "api.not-asked", "host.network"),
 }
 
 
@@ -230,6 +234,9 @@ def _of_members(seen: Observation) -> Iterator[Finding]:
     unknown = [node.name for node in seen.members if said and not node.member]
     if unknown:
         yield _finding("node.unknown", "nodes", nodes=unknown)
+    changed = [name for name, member in said if member.network_changed]
+    if changed:
+        yield _finding("host.network", "nodes", nodes=changed)
     waiting = [name for name, member in said if name in members and not member.ready]
     if waiting:
         yield _finding("node.not-ready", "nodes", nodes=waiting)

@@ -75,6 +75,8 @@ class Member:
     ready: bool | None = None
     """None: its kubelet says nothing, or there is no Node."""
     cordoned: bool = False
+    network_changed: bool = False
+    """Whether lab_spec has another network_config than the one that it was installed with."""
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,8 @@ def _cluster(question: Question, nodes: Sequence[Mapping[str, Any]]) -> Said | N
     vips = question.model.get("vips") or {}
     asked = {cluster.API: vips.get("api") or [], cluster.INGRESS: vips.get("ingress") or []}
     macs = {nic["mac"]: node["name"] for node in nodes for nic in node.get("nics", ())}
-    return cluster.ask(client_of(paths, str(Path(oc).parent) if oc else None), asked, macs)
+    networks = {node["name"]: node["network_config"] for node in nodes if node.get("network_config")}
+    return cluster.ask(client_of(paths, str(Path(oc).parent) if oc else None), asked, macs, networks)
 
 
 def _host() -> seen.Host:

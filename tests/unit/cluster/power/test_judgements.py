@@ -111,7 +111,8 @@ def test_what_is_planned() -> None:
     assert plan(off, HOSTS[1:], [MASTER], backs_up=False) == []
 
 
-CORDON, ANNOTATION = {"f:spec": {"f:unschedulable": {}}}, {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
+CORDON: dict[str, Any] = {"f:spec": {"f:unschedulable": {}}}
+ANNOTATION: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
 
 
 @pytest.mark.parametrize(
