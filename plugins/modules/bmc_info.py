@@ -33,7 +33,8 @@ RETURN = r"""
 nodes:
   description:
     - Of each VM its BMC's address, where the credentials for it stand, and what the BMC says.
-    - C(power), C(boot) and C(media) are null for a VM whose BMC gives no answer, and C(trouble) says why.
+    - C(power), C(power_restore), C(boot) and C(media) are null for a VM whose BMC gives no answer. C(trouble) says why.
+    - C(power_restore) is what becomes of the VM after the host's start, C(LastState), C(AlwaysOn) or C(AlwaysOff).
     - C(failure) is C(login-refused) or C(timeout) where that is why, and empty otherwise.
   returned: success
   type: list
@@ -44,6 +45,7 @@ nodes:
       address: https://192.168.126.1:8000/redfish/v1/Systems/c5d81e07-6a2b-4f39-b7c4-90e3fa1d5826
       credentials: {file: /var/lib/nometal/bmc/demo/credentials.json, key: demo-worker-0}
       power: "On"
+      power_restore: LastState
       boot: {target: Hdd, enabled: Continuous, mode: UEFI}
       media: http://192.168.126.9/boot.iso
       trouble: ""

@@ -46,7 +46,7 @@ def _information(config: dict[str, Any], ca: Path, logins: Path, seconds: float)
 
 
 REMEDY = "Run playbooks/bmc.yml."
-NOTHING = {"power": None, "boot": None, "media": None, "trouble": "", "failure": ""}
+NOTHING = {"power": None, "power_restore": None, "boot": None, "media": None, "trouble": "", "failure": ""}
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -89,6 +89,7 @@ def _told(system: Answer, media: Answer) -> dict[str, Any]:
         return {**NOTHING, "trouble": failed.trouble, "failure": failed.failure}
     return {
         "power": system.body.get("PowerState"),
+        "power_restore": system.body.get("PowerRestorePolicy"),
         "boot": {
             "target": boot.get("BootSourceOverrideTarget"),
             "enabled": boot.get("BootSourceOverrideEnabled"),
