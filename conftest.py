@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from support import kept_code, peers, sandbox
 from support import lab_host as lab_hosts
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from support.lab_host import LabHost
     from support.private_libvirtd import PrivateLibvirtd
+
+# No time limits: a machine may be very busy.
+hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("busy")
 
 
 @pytest.fixture
