@@ -24,6 +24,8 @@ LOG = logging.getLogger("nometal_bmc")
 def run(path: str) -> None:
     current = CurrentConfig(path)
     server = Server(current)
+    # Only the broker has libvirt: sushy-tools' driver, which would load it, is not used.
+    sys.modules["libvirt"] = None  # type: ignore[assignment]
     from nometal_bmc.app import make_app  # noqa: PLC0415 - takes a second, in which clients can wait already
 
     app = make_app(current)

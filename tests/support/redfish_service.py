@@ -29,7 +29,7 @@ import libvirt
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from support.bmc_broker import Broker
+from support.bmc_broker import AS_ITS_UNIT, Broker
 from support.waiting import PATIENCE, wait_until
 
 import nometal_bmc
@@ -138,10 +138,9 @@ class Service:
         if self.broker.process is None:
             self.broker.start()
         command = self.libvirtd.command([sys.executable, "-m", "nometal_bmc", str(self.directory / "config.json")])
+        environment = {**os.environ, **AS_ITS_UNIT, "PYTHONPATH": str(PACKAGE), "PYTHONUNBUFFERED": "1"}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONUNBUFFERED": "1"}
-            )
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         return self
 
     def wait_ready(self) -> Service:

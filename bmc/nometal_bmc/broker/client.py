@@ -198,7 +198,7 @@ class Machines:
     def read_shown(self, uuid: str) -> tuple[etree._Element, etree._Element | None, bool, str]:
         """The same, whether what is running is paused, and the power restore policy."""
         root, present, paused, policy = self._ask("shown", uuid)
-        return parse(root), running(parse(present)), bool(paused), str(policy)
+        return parse(root), running(parse(present)) if present else None, bool(paused), str(policy)
 
     def power_restore(self, uuid: str) -> str:
         """What becomes of it when the host has started: one of POWER_RESTORE."""

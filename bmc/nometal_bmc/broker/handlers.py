@@ -11,7 +11,7 @@ from nometal_bmc.broker.images import Begun, Images
 from nometal_bmc.machine import notes
 from nometal_bmc.machine.boot import BootWish
 from nometal_bmc.vms import boot, firmware, power
-from nometal_bmc.vms.domains import INACTIVE
+from nometal_bmc.vms.domains import INACTIVE, PRESENT
 
 if TYPE_CHECKING:
     from nometal_bmc.config.reading import CurrentBrokerConfig
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Begun", "Handlers"]
 
-PRESENT = 0
 HAPPENING_SECONDS = 10.0
 """How long who asks for what happens waits for something to happen."""
 

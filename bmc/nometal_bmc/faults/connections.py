@@ -14,10 +14,6 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from nometal_bmc.faults.rules import Fault
 
 if TYPE_CHECKING:
@@ -60,6 +56,11 @@ class FaultyConnections:
     @cached_property
     def _other(self) -> ssl.SSLContext:
         """With a certificate that is signed by its own key."""
+        # Ten megabytes that hardly a service ever needs.
+        from cryptography import x509  # noqa: PLC0415
+        from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(timezone.utc)
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "BMC")])
         builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())

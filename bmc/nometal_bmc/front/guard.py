@@ -29,6 +29,8 @@ MOST_BODY_BYTES = 64 * 1024
 SERVICE_ROOT = frozenset(
     {"/redfish", "/redfish/", "/redfish/v1", "/redfish/v1/", service_views.ODATA_PATH, service_views.METADATA_PATH}
 )
+BASIC = "nometal_bmc.basic"
+"""In the environ of a request: who it claims to be by HTTP Basic, with the source address."""
 OF_ONE_SYSTEM = ("/redfish/v1/Systems/<", "/redfish/v1/Managers/<")
 
 
@@ -47,11 +49,10 @@ class Guard:
         return environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"].rstrip("/") == sessions.SESSIONS_PATH
 
     def unproven(self, environ: dict[str, Any]) -> tuple[str, str, str] | None:
-        """Source address, name and password, when it will be expensive to verify them."""
+        """Source address, name and password of a request that `knows` nothing of, if they are to be verified."""
         if "HTTP_X_AUTH_TOKEN" in environ or environ["PATH_INFO"] in SERVICE_ROOT:
             return None
-        login = _basic(environ)
-        return None if login is None or self.credentials.remembers(*login[1:]) else login
+        return _basic(environ)
 
     def knows(self, environ: dict[str, Any]) -> bool:
         """Whether a request shows a login that is known to be valid already. Costs nothing."""
@@ -129,6 +130,13 @@ def _confine(config: Config, account: Account) -> None:
 
 
 def _basic(environ: dict[str, Any]) -> tuple[str, str, str] | None:
+    if BASIC not in environ:
+        environ[BASIC] = _parsed(environ)
+    login: tuple[str, str, str] | None = environ[BASIC]
+    return login
+
+
+def _parsed(environ: dict[str, Any]) -> tuple[str, str, str] | None:
     basic = Authorization.from_header(environ.get("HTTP_AUTHORIZATION"))
     if basic is None or basic.username is None or basic.password is None:
         return None

@@ -21,6 +21,7 @@ ODATA_VERSION = "4.0"
 SCHEMAS = "http://redfish.dmtf.org/schemas/v1"
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%!$&'()*+;=-]+)(:[0-9]{0,5})?")
 REQUEST_LINE = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]+ [!-~]+ HTTP/1\.[01]\r?\n")
+TYPE = re.compile(rb'\{\s*"@odata\.type":\s*"#([\w.]+)\.\w+"')  # which our resources begin with
 ALLOWED = "nometal_bmc.allowed"
 READING = ("GET", "HEAD")
 OK = 200
@@ -52,9 +53,9 @@ def describe(response: flask.Response) -> flask.Response:
         return response
     response.headers.setdefault("Allow", ", ".join(_allowed(request.url_rule.rule)))
     if response.mimetype == "application/json":
-        kind = response.get_json().get("@odata.type", "").removeprefix("#").rpartition(".")[0]
+        kind = TYPE.match(response.get_data())
         if kind:
-            response.headers.add("Link", f"<{SCHEMAS}/{kind}.json>; rel=describedby")
+            response.headers.add("Link", f"<{SCHEMAS}/{kind[1].decode()}.json>; rel=describedby")
     return response
 
 

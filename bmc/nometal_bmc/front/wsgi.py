@@ -95,10 +95,11 @@ class Bridge:
             pool = self._readers
         elif self._guard.is_login(environ):
             pool = self._logins
-        unproven = self._guard.unproven(environ)
-        if unproven:
+        known = self._guard.knows(environ)
+        if not known and (unproven := self._guard.unproven(environ)):
             await loop.run_in_executor(self._logins, self._guard.credentials.verify, *unproven)
-        if self._guard.knows(environ):
+            known = self._guard.knows(environ)
+        if known:
             note_login()  # now already, for an answer may take minutes
         return await loop.run_in_executor(pool, self._call, environ, body)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
+PRESENT = 0
 INACTIVE = libvirt.VIR_DOMAIN_XML_INACTIVE
 EDITABLE = INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE  # without SECURE, a redefined VM has lost its passwords
 
@@ -73,6 +74,7 @@ class Domains:
         self.starts = Starts()
         self.power_states = PowerStates(current)
         self.restarts = Restarts()
+        self._starting: set[str] = set()
         self._ending: dict[object, tuple[str, float]] = {}
         self._remembered: dict[tuple[str, int], str] = {}
         self.happenings = Happenings()
@@ -116,11 +118,11 @@ class Domains:
 
     def read_present(self, uuid: str) -> etree._Element:
         """What the machine is made of: of one that runs, without what waits for its next start."""
-        return parse(self.ask(uuid, lambda domain: domain.XMLDesc(0)))
+        return parse(self.ask(uuid, lambda domain: domain.XMLDesc(PRESENT)))
 
     def texts(self, uuid: str, *flags: int) -> list[str]:
-        """Definitions, as libvirt writes them; while that waits for a QEMU to end, as it has written them last."""
-        if uuid in self.names and self._ends_slowly(uuid):
+        """Definitions, as libvirt writes them; while it waits for a QEMU to begin or end, as it wrote them last."""
+        if uuid in self.names and self._is_busy(uuid):
             remembered = [self._remembered.get((uuid, flag)) for flag in flags]
             if None in remembered:
                 raise self.silent(uuid)
@@ -129,10 +131,13 @@ class Domains:
         self._remembered.update({(uuid, flag): text for flag, text in zip(flags, found)})
         return found
 
-    def shown(self, uuid: str) -> tuple[str, str, bool]:
-        """The persistent definition, what is present, and whether that is paused."""
-        definition, present = self.texts(uuid, INACTIVE, 0)
-        paused = uuid not in self.slow_endings() and self.ask(uuid, is_paused)
+    def shown(self, uuid: str) -> tuple[str, str | None, bool]:
+        """The persistent definition, what is present unless that is the same, and whether it is paused."""
+        if self._is_busy(uuid):
+            [definition, remembered] = self.texts(uuid, INACTIVE, PRESENT)
+            return definition, remembered, False
+        definition, present, paused = self.ask(uuid, _shown)
+        self._remembered.update({(uuid, INACTIVE): definition, (uuid, PRESENT): present or definition})
         return definition, present, paused
 
     @property
@@ -140,6 +145,8 @@ class Domains:
         return self._current.config.restart_timeout
 
     def active(self, uuid: str) -> bool:
+        if uuid in self._starting:
+            return False
         if uuid in self.names and self._ends_slowly(uuid):
             return True
         return bool(self.ask(uuid, lambda domain: domain.isActive()))
@@ -150,7 +157,7 @@ class Domains:
         return [uuid for uuid in self.names if self._is_there(uuid)]
 
     def _is_there(self, uuid: str) -> bool:
-        if self._ends_slowly(uuid):
+        if self._is_busy(uuid):
             return True
         try:
             self._connection.look_up(uuid)
@@ -161,6 +168,16 @@ class Domains:
         return True
 
     @contextmanager
+    def starting(self, uuid: str) -> Iterator[etree._Element]:
+        """While the VM of this definition is switched on: libvirt says nothing about it until its QEMU runs."""
+        definition, _present = self.texts(uuid, INACTIVE, PRESENT)
+        self._starting.add(uuid)
+        try:
+            yield parse(definition)
+        finally:
+            self._starting.discard(uuid)
+
+    @contextmanager
     def ending(self, uuid: str) -> Iterator[None]:
         """While a VM is switched off: libvirt does nothing else with it until its QEMU is gone, which may take 10 s."""
         call = object()
@@ -169,6 +186,9 @@ class Domains:
             yield
         finally:
             del self._ending[call]
+
+    def _is_busy(self, uuid: str) -> bool:
+        return uuid in self._starting or self._ends_slowly(uuid)
 
     def _ends_slowly(self, uuid: str) -> bool:
         return uuid in self.slow_endings()
@@ -183,7 +203,7 @@ class Domains:
         found: set[str] = set()
         for domain in self._connection.run(libvirt.virConnect.listAllDomains):
             with suppress(Vanished), _vanishing():
-                for flags in (INACTIVE, 0):
+                for flags in (INACTIVE, PRESENT):
                     found.update(values(parse(domain.XMLDesc(flags)), "devices/disk/source/@file"))
         return found
 
@@ -282,8 +302,18 @@ def _vanishing() -> Iterator[None]:
 
 def is_paused(domain: libvirt.virDomain) -> bool:
     """By an operator, or by a disk or watchdog; and not for the moment in which it starts, is saved or goes off."""
-    state, reason = domain.state()
+    return _says_paused(*domain.state())
+
+
+def _says_paused(state: int, reason: int) -> bool:
     return state == libvirt.VIR_DOMAIN_PAUSED and reason in PAUSES
+
+
+def _shown(domain: libvirt.virDomain) -> tuple[str, str | None, bool]:
+    state, reason = domain.state()
+    is_off = state == libvirt.VIR_DOMAIN_SHUTOFF
+    present = None if is_off else domain.XMLDesc(PRESENT)
+    return domain.XMLDesc(INACTIVE), present, _says_paused(state, reason)
 
 
 def _capacity(domain: libvirt.virDomain, name: str) -> int | None:

@@ -33,10 +33,10 @@ def _switch_on(domains: Domains, uuid: str) -> None:
         if is_paused(domain):
             _running(domain, domain.resume)
         return
-    root = domains.read(uuid)
     # What was saved has the devices and the boot order from before.
     anew = libvirt.VIR_DOMAIN_START_FORCE_BOOT if domain.hasManagedSaveImage() else 0
-    _start(domain, firmware.start_flags(root) | anew)
+    with domains.starting(uuid) as root:
+        _start(domain, firmware.start_flags(root) | anew)
     domains.power_states.started(uuid)
     domains.power_states.save()
     domains.note(uuid, nvram=state(root))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import uuid
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -75,6 +76,12 @@ def guest(service: Service) -> Client:
 
 
 GUESTS = itertools.count(1)
+
+
+def test_what_it_does_not_need_is_not_loaded(service: Service) -> None:
+    loaded = Path(f"/proc/{service.pid}/maps").read_text()
+    assert "/lxml/" in loaded
+    assert re.findall("/libvirtmod|/libvirt.so|/cryptography/", loaded) == []
 
 
 def test_fault_03_systems_of_others_do_not_exist_on_any_route(

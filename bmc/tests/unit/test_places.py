@@ -87,3 +87,15 @@ def test_of_a_vm_that_takes_long_to_end_what_was_read_last_is_shown(current: Any
     assert domains.slow_endings() == set()
     current.config = replace(current.config, libvirt_uri="test:///default")
     assert domains.texts(VM, INACTIVE) == before
+
+
+def test_of_a_vm_that_is_being_switched_on_what_it_was_before_is_shown(current: Any, clock: Clock) -> None:
+    domains = Domains(current, clock)
+    before = domains.shown(VM)
+    with domains.starting(VM) as root:
+        assert root.findtext("uuid") == VM
+        current.config = replace(current.config, libvirt_uri="test:///nowhere")  # whoever asks libvirt fails
+        assert domains.shown(VM) == before
+        assert not domains.active(VM)
+    current.config = replace(current.config, libvirt_uri="test:///default")
+    assert domains.active(VM)

@@ -48,7 +48,8 @@ RestrictAddressFamilies=AF_UNIX
 """
 CONFINEMENT = """\
 WorkingDirectory={state}
-Environment=HOME={state} LANG=C.UTF-8
+# A thread of Python's needs no arena of memory of its own, which would keep what was freed.
+Environment=HOME={state} LANG=C.UTF-8 MALLOC_ARENA_MAX=2
 Restart=always
 RestartSec=200ms
 TimeoutStopSec=40
