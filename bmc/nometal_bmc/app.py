@@ -30,11 +30,12 @@ from nometal_bmc.redfish import (
     nic_views,
     processor_views,
     service_views,
+    storage_views,
     system_views,
     update_views,
 )
 from nometal_bmc.redfish.power_events import PowerEvents
-from nometal_bmc.redfish.systems import Nothing, Systems
+from nometal_bmc.redfish.systems import Systems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +64,7 @@ class Application(sushy.Application):
 
     systems: Any = None
     vmedia: Any = None
-    managers = storage = drives = volumes = Nothing()
+    managers = storage = drives = volumes = None
 
     def make_default_options_response(self) -> flask.Response:
         """What can be done here is in a header: there is nothing to say in a body."""
@@ -110,6 +111,7 @@ def _set_views(app: Application, domains: Machines, media: Media, store: Store) 
     media_views.add_views(app, media)
     list_views.add_views(app, app.systems)
     nic_views.add_views(app, domains)
+    storage_views.add_views(app, domains, app.systems)
     app.view_functions.update(dict.fromkeys(NOT_OFFERED, _refuse))
     app.view_functions.update({endpoint: _only_read(app.view_functions[endpoint]) for endpoint in READ_ONLY})
 

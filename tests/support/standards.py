@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 SCHEMAS = Path(__file__).parents[2] / "bmc/tests/schemas"
 EDM = "{http://docs.oasis-open.org/odata/ns/edm}"
-DATA_SERVICES = "{http://docs.oasis-open.org/odata/ns/edmx}DataServices"
+EDMX = "http://docs.oasis-open.org/odata/ns/edmx"
+DATA_SERVICES = f"{{{EDMX}}}DataServices"
+EMPTY = f'<x:Edmx xmlns:x="{EDMX}" Version="4.0"><x:DataServices/></x:Edmx>'
 LONGEST_RUN = 600
 COMMANDS = {"service": "rf_service_validator", "protocol": "rf_protocol_validator", "interop": "rf_interop_validator"}
 # The Use Case Checkers pause for ten seconds at a time for what is mostly done when a request is answered.
@@ -113,7 +115,7 @@ def write_schemas(directory: Path) -> Path:
     for later in etree.parse(SCHEMAS / "later.xml").iter(f"{EDM}Schema"):
         name, _, _version = later.get("Namespace", "").partition(".")
         file = files / f"{name}_v1.xml"
-        tree = etree.parse(file)
+        tree = etree.parse(file) if file.exists() else etree.ElementTree(etree.fromstring(EMPTY))
         _add(tree.getroot(), later)
         tree.write(file)
     return files

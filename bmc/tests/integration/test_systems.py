@@ -232,7 +232,11 @@ def test_fault_13_so_do_other_wrong_requests(lab: BmcLab, vm: Vm, other: Vm) -> 
         ("GET", f"{vm.path}/Processors/CPU7", None, 404),
         ("PATCH", f"{vm.path}/BIOS", {"Attributes": {"QuietBoot": False}}, 405),
         ("PATCH", f"{vm.path}/BIOS/Settings", {"Attributes": {"NumCores": "1"}}, 400),
-        ("POST", f"{vm.path}/Storage/1/Volumes", {"CapacityBytes": 1}, 405),
+        ("GET", f"{vm.path}/Storage/scsi/Drives/sdb", None, 404),
+        ("GET", f"{vm.path}/Storage/sata/Volumes/sda", None, 404),
+        ("GET", f"{vm.path}/Storage/scsi/Controllers/2", None, 404),
+        ("POST", f"{vm.path}/Storage/scsi/Volumes", {"CapacityBytes": 1}, 405),
+        ("DELETE", f"{vm.path}/Storage/scsi/Volumes/sda", None, 405),
         ("PATCH", "/redfish/v1/Chassis/Enclosure", {"IndicatorLED": "Lit"}, 405),
         ("GET", "/redfish/v1/Chassis/None", None, 404),
         ("GET", "/redfish/v1/Nowhere", None, 404),
@@ -331,7 +335,10 @@ def test_an_inspection_finds_what_the_machine_is_made_of(lab: BmcLab, vm: Vm) ->
         f"52:54:00:00:00:{lab.vms.index(vm):02x}"
     ]
     assert system.simple_storage.disks_sizes_bytes == [1 << 30]
-    assert system.storage.get_members() == []
+    [storage] = system.storage.get_members()
+    [drive] = storage.drives
+    assert (drive.name, drive.capacity_bytes, drive.json["MediaType"]) == ("sda", 1 << 30, "HDD")
+    assert storage.drives_sizes_bytes == storage.volumes.volumes_sizes_bytes == [1 << 30]
     assert len(system.processors.get_members()) == 1
     assert system.chassis[0].name == "Chassis"
     assert system.managers[0].uuid == vm.uuid
