@@ -20,7 +20,7 @@ from support import bmc_attacker, checkout, lab_host, snapshot
 from support.bmc_attacker import CROWD_IS_THERE, CROWD_MAY_GO
 from support.failures import ending
 from support.guest_lab import Lab
-from support.modules import run_on
+from support.modules import run_in
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with lab_host.start(layer="prepared") as host:
         made = Lab(host, tmp_path_factory.mktemp("lab"))
         made.specify()
-        made.play("host")
-        made.play("network")
+        made.make_network()
         for node in made.model["nodes"]:
             host.run(["virsh", "define", "/dev/stdin"], input=VM.format(**node))
         yield made
@@ -168,7 +167,7 @@ def test_every_node_answers_to_its_own_credentials_and_the_operators(lab: Lab) -
 
 @pytest.mark.usefixtures("installed")
 def test_bmc_info_tells_all_nodes(lab: Lab) -> None:
-    told = run_on(lab.inventory, "bmc_info", {"lab": "rehearsal"})
+    told = run_in(lab.host, "bmc_info", {"lab": "rehearsal"})
     assert [node["name"] for node in told["nodes"]] == [node["vm_name"] for node in lab.model["nodes"]]
     for node in told["nodes"]:
         assert (node["power"], node["media"], node["trouble"]) == ("Off", None, "")
@@ -193,7 +192,7 @@ def test_what_stands_in_the_way_of_another_lab_is_named_and_nothing_made(lab: La
         "media": {"ca_file": "/etc/own-ca.pem"},
     }
     lab.host.run("usermod --append --groups libvirt daemon")
-    told = run_on(lab.inventory, "redfish_emulator", {"lab": "other", **wrong})
+    told = run_in(lab.host, "redfish_emulator", {"lab": "other", **wrong})
     lab.host.run("gpasswd --delete daemon libvirt")
     lab.host.run("rm /etc/own-ca.pem")
     [place] = [f"{endpoint['address']}:{endpoint['port']}/tcp" for endpoint in wrong["listen"]]
@@ -214,13 +213,6 @@ def test_no_password_is_shown(lab: Lab, installed: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_nothing_is_changed_or_restarted_by_another_run(lab: Lab) -> None:
-    before = main_pid(lab.host)
-    assert changed(play_bmc(lab)) == 0
-    assert main_pid(lab.host) == before
-
-
-@pytest.mark.usefixtures("installed")
 def test_a_password_changed_through_a_bmc_goes_into_the_credentials(lab: Lab) -> None:
     node = lab.model["nodes"][1]
     name, chosen = node["vm_name"], "chosen by its cluster"
@@ -232,16 +224,22 @@ def test_a_password_changed_through_a_bmc_goes_into_the_credentials(lab: Lab) ->
     assert passwords(lab.host)[name] == chosen
     assert ask(lab.host, url_of(lab, node), name) == "200"
     assert f"Password of {name} changed" in lab.host.read(f"{HOME}/state/events/service.jsonl")
+
+
+@pytest.mark.usefixtures("installed")
+def test_nothing_is_changed_or_restarted_by_another_run(lab: Lab) -> None:
+    before = main_pid(lab.host)
     assert changed(play_bmc(lab)) == 0
+    assert main_pid(lab.host) == before
 
 
 @pytest.mark.usefixtures("installed")
 def test_faults_come_and_go_without_a_restart(lab: Lab) -> None:
     node, before = lab.model["nodes"][0], main_pid(lab.host)
     busy = {"fault": "status", "status": 503, "nodes": [node["vm_name"]]}
-    assert run_on(lab.inventory, "bmc_faults", {"lab": "rehearsal", "rules": [busy]})["steps"] == ["write faults"]
+    assert run_in(lab.host, "bmc_faults", {"lab": "rehearsal", "rules": [busy]})["steps"] == ["write faults"]
     assert [ask(lab.host, url_of(lab, node), name) for name in (node["vm_name"], "operator")] == ["503", "200"]
-    told = run_on(lab.inventory, "bmc_info", {"lab": "rehearsal"})
+    told = run_in(lab.host, "bmc_info", {"lab": "rehearsal"})
     assert [rule["status"] for rule in told["faults"]["rules"]] == [503]
     assert {node["trouble"] for node in told["nodes"]} == {""}
 
@@ -257,6 +255,7 @@ def test_faults_come_and_go_without_a_restart(lab: Lab) -> None:
     assert f"Fault on purpose for {node['vm_name']}: status 502 at GET /redfish/v1/Systems/{node['uuid']}" in log
 
 
+@pytest.mark.usefixtures("installed")
 def test_the_service_is_unprivileged_and_hardened(lab: Lab) -> None:
     for unit, user in {UNIT: "nometal-bmc", BROKER: "nometal-bmc-broker"}.items():
         shown = lab.host.run(["systemd-analyze", "security", "--no-pager", unit]).stdout
@@ -280,6 +279,7 @@ def test_libvirt_and_images_are_closed_to_the_service(lab: Lab) -> None:
     lab.host.run(["rm", f"{HOME}/state/own"])
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("installed")
 def test_a_lab_without_a_broker_gets_one_while_its_vms_run(lab: Lab) -> None:
     """As the releases before have made it: one process, which is in group libvirt and writes the images itself."""
@@ -402,7 +402,15 @@ def test_the_firewall_follows_a_port_that_changes(lab: Lab) -> None:
         rules = lab.host.run("nft list ruleset; iptables-save").stdout
         assert f"dport {port}" in rules
         assert f"dport {former}" not in rules
-    assert changed(play_bmc(lab)) == 0
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("installed")
+def test_another_run_changes_nothing_after_a_port_was_changed(lab: Lab) -> None:
+    for port in (8443, 8000):
+        lab.specify(bmc={"port": port})
+        play_bmc(lab)
+        assert changed(play_bmc(lab)) == 0
 
 
 @pytest.mark.usefixtures("installed")

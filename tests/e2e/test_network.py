@@ -1,4 +1,4 @@
-"""The network of a lab, as its machines find it, and what it outlives: one host, one lab, the same guests.
+"""The network of a lab as machines find it after a reboot, and what it outlives: one host, one lab, the same guests.
 
 The tests follow one another; each leaves the lab whole.
 """
@@ -68,6 +68,7 @@ def lab(street: Street, tmp_path_factory: pytest.TempPathFactory) -> Iterator[La
         made = Lab(host, tmp_path_factory.mktemp("lab"))
         made.specify()
         made.make_network()
+        host.reboot()
         switch_on(made)
         yield made
 
@@ -123,13 +124,9 @@ def test_the_street_reaches_neither_bmcs_nor_dns_nor_machines(lab: Lab, street: 
         assert street.run(["python3", "-c", DNS_QUERY, gateway], check=False).returncode != 0
 
 
-def test_it_is_the_same_after_a_restart_of_libvirtd(lab: Lab) -> None:
+def test_it_is_the_same_after_restarts_of_libvirtd_and_of_the_network(lab: Lab) -> None:
     with streams(lab):
         lab.host.run("systemctl restart libvirtd")
-        lab.assert_all_is_well()
-
-
-def test_it_is_the_same_after_somebody_restarted_the_network(lab: Lab) -> None:
     name = lab.network["name"]
     lab.host.run(f"virsh net-destroy {name} && virsh net-start {name}")
     lab.assert_the_first_question_is_answered()
@@ -145,6 +142,7 @@ def test_dockers_forward_policy_does_not_cut_it_off(lab: Lab) -> None:
         lab.host.run(WITHOUT_DOCKER)
 
 
+@pytest.mark.full
 def test_it_is_the_same_after_nftables_was_restarted_with_a_ruleset_of_its_own(lab: Lab) -> None:
     lab.host.run("grep -q '^flush ruleset' /etc/nftables.conf && systemctl restart nftables")
     wait_until("its rules are back", lambda: lab.host.run(RULES_ARE_BACK, check=False).returncode == 0)
@@ -165,6 +163,19 @@ def test_make_lab_brings_back_what_a_flush_has_taken_away_and_goes_through_legac
         lab.host.run(WITHOUT_LEGACY)
 
 
+@pytest.mark.full
+def test_a_topology_that_is_refused_leaves_the_present_one_as_it_is(lab: Lab) -> None:
+    lab.specify(machine_network={**rehearsal()["machine_network"], "topology": "direct"})
+    for arguments in ([], ["-e", "lab_network_restart=allowed"]):
+        refused = checkout.run_playbook("network", lab.inventory, *arguments)
+        assert refused.returncode != 0
+        said = refused.stdout.replace("\n", " ")
+        assert f"VM {lab.model['name']}-" in said, said
+    lab.specify()
+    lab.assert_all_is_well()
+
+
+@pytest.mark.full
 def test_a_live_change_disturbs_no_connection_and_beats_leases(lab: Lab) -> None:
     """One reservation is new, and one has another address now."""
     reservation = {"name": "printer", "mac": PRINTER_MAC, "ip": "192.168.126.210"}
@@ -180,6 +191,7 @@ def test_a_live_change_disturbs_no_connection_and_beats_leases(lab: Lab) -> None
     assert far.addresses() == ["192.168.126.40"]
 
 
+@pytest.mark.full
 def test_swapped_reservations_beat_leases(lab: Lab) -> None:
     near, far = guests(lab)
     swapped = {"worker-0": {"ip": "192.168.126.20"}, "control-plane-0": {"ip": "192.168.126.40"}}
@@ -199,21 +211,3 @@ def test_an_allowed_restart_keeps_connections(lab: Lab) -> None:
     for member in lab.members.values():
         assert member.guest.renew().ntp_servers == ["192.168.126.1"]
     lab.assert_all_is_well()  # with the addresses from before they were swapped
-
-
-def test_a_topology_that_is_refused_leaves_the_present_one_as_it_is(lab: Lab) -> None:
-    lab.specify(machine_network={**rehearsal()["machine_network"], "topology": "direct"})
-    for arguments in ([], ["-e", "lab_network_restart=allowed"]):
-        refused = checkout.run_playbook("network", lab.inventory, *arguments)
-        assert refused.returncode != 0
-        said = refused.stdout.replace("\n", " ")
-        assert f"VM {lab.model['name']}-" in said, said
-    lab.specify(machine_network={**rehearsal()["machine_network"], "ntp_servers": ["192.168.126.1"]})
-    lab.assert_all_is_well()
-
-
-def test_it_is_the_same_after_a_reboot(lab: Lab) -> None:
-    lab.host.reboot()
-    lab.switch_off()
-    switch_on(lab)
-    lab.assert_all_is_well()

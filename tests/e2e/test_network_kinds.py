@@ -47,25 +47,32 @@ def host(street: Street) -> Iterator[LabHost]:
 
 
 @pytest.fixture(scope="module")
-def made(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Lab]:
-    """Both made, the second one with VMs and BMCs, and the host started anew: nothing is on a bridge."""
+def networks(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, Lab]:
     directory: Path = tmp_path_factory.mktemp("labs")
     dual, six = Lab(host, directory), Lab(host, directory)
     dual.specify(name="dual", machine_network=DUAL, provisioning_network=PROVISIONING)
-    dual.make_network()
     six.specify(name="six", machine_network=SIX)
-    six.play(made_lab.STAGES)
-    host.reboot()
+    for lab in (dual, six):
+        lab.make_network()
     return dual, six
 
 
 @pytest.fixture(scope="module")
-def labs(made: tuple[Lab, Lab], host: LabHost) -> tuple[Lab, Lab]:
+def made(networks: tuple[Lab, Lab], host: LabHost) -> tuple[Lab, Lab]:
+    """The second one with VMs and BMCs, and the host started anew: nothing is on a bridge."""
+    _dual, six = networks
+    six.play(made_lab.STAGES)
+    host.reboot()
+    return networks
+
+
+@pytest.fixture(scope="module")
+def labs(networks: tuple[Lab, Lab], host: LabHost) -> tuple[Lab, Lab]:
     """Guests in both, instead of VMs, and the port of the BMCs free for what stands for them."""
-    dual, six = made
-    host.run("systemctl stop nometal-bmc-six")
-    for node in six.model["nodes"]:
-        host.run(["virsh", "undefine", "--nvram", "--remove-all-storage", node["vm_name"]])
+    dual, six = networks
+    host.run("systemctl stop nometal-bmc-six", check=False)
+    for name in host.run("virsh list --all --name").stdout.split():
+        host.run(["virsh", "undefine", "--nvram", "--remove-all-storage", name])
     dual.switch_on_node("control-plane-0", network=dual.network["name"])
     dual.switch_on_node("worker-0")
     pool = [f"192.168.126.{number}" for number in POOL] + [f"fd2e:6f44:5dd8::{number:x}" for number in POOL]

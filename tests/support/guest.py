@@ -23,7 +23,7 @@ from support.private_libvirtd import PrivateLibvirtd
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from support.lab_host import LabHost
@@ -163,9 +163,16 @@ class Guest:
 
     def resolve(self, name: str, kind: str = "a", server: str = "") -> list[str]:
         """What DNS answers, sorted; of the types a, aaaa, ptr, srv and txt. Empty: there is no such name."""
-        asked = "" if kind == "ptr" else f"-type={kind}"  # an address is looked up backwards
-        output = self.run(f"nslookup {asked} {name} {server}", check=False).stdout
-        return sorted(_ANSWER[kind].findall(output.partition("\n\n")[2]))
+        [answers] = self.resolve_all([(name, kind)], server)
+        return answers
+
+    def resolve_all(self, questions: Sequence[tuple[str, str]], server: str = "") -> list[list[str]]:
+        """Names with their types, in one go: each command costs a guest more than what it does."""
+        types = {"ptr": ""}  # an address is looked up backwards
+        looks = [f"nslookup {types.get(kind, f'-type={kind}')} {name} {server}" for name, kind in questions]
+        output = self.run(f"; echo {_NEXT}; ".join(looks), check=False).stdout
+        answered = zip(questions, output.split(f"{_NEXT}\n"))
+        return [sorted(_ANSWER[kind].findall(text.partition("\n\n")[2])) for (_name, kind), text in answered]
 
     def reaches(self, address: str, seconds: int = 60) -> bool:
         """Does it answer a ping, if not the first then a later one?"""
@@ -225,6 +232,7 @@ class Guest:
         self.stop()
 
 
+_NEXT = "-- next"
 # In what busybox's nslookup prints after the empty line behind the server's address.
 _ANSWER = {
     "a": re.compile(r"^Address: (\d+\.\d+\.\d+\.\d+)$", re.MULTILINE),

@@ -127,12 +127,15 @@ class Lab:
             assert member.guest.connects(gateway, BMC_PORT), f"{who} does not reach the BMCs at {gateway}"
 
     def _assert_names(self, member: Member) -> None:
-        for name, addresses in self._names().items():
-            found = {answer for kind in self._kinds() for answer in member.guest.resolve(name, kind)}
-            assert found == addresses, f"{member.guest.name} on {name}: {found}"
-        for node in self.model["nodes"]:
-            for address in node["ips"]:
-                assert member.guest.resolve(address, "ptr") == [node["fqdn"]], f"{member.guest.name} on {address}"
+        forward = [(name, kind) for name in self._names() for kind in self._kinds()]
+        backward = {address: node["fqdn"] for node in self.model["nodes"] for address in node["ips"]}
+        answers = member.guest.resolve_all([*forward, *((address, "ptr") for address in backward)])
+        found: dict[str, set[str]] = {}
+        for (name, _kind), addresses in zip(forward, answers):
+            found.setdefault(name, set()).update(addresses)
+        assert found == self._names(), f"the names that {member.guest.name} finds"
+        names = dict(zip(backward, answers[len(forward) :]))
+        assert names == {address: [name] for address, name in backward.items()}, f"{member.guest.name} looks back"
 
     def _kinds(self) -> list[str]:
         return ["a" if version == 4 else "aaaa" for version in self.versions]
