@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from support.stand_in import pki, scenario
 from support.stand_in.bmc import BmcFailed
-from support.stand_in.controllers import handover
+from support.stand_in.controllers import etcd, handover
 from support.stand_in.controllers.cluster import Cluster
-from support.stand_in.controllers.kubelets import role_of
+from support.stand_in.controllers.kubelets import node_of, role_of
 from support.stand_in.controllers.manager import Manager
 from support.stand_in.controllers.metal3_host import EXTERNALLY, PROVISIONED, Metal3Host
 from support.stand_in.controllers.objects import HOSTS, NAMESPACE
@@ -24,7 +24,7 @@ from support.stand_in.release import kubernetes
 from support.stand_in.state import State
 
 LOOK_SECONDS, SAVE_SECONDS = 0.3, 1.0
-CONTROL_PLANE = ("master", "arbiter")
+MASTER, ARBITER = "master", "arbiter"
 
 
 class Front(Protocol):
@@ -122,7 +122,11 @@ class Installed:
         )
 
     def _has_quorum(self) -> bool:
-        own = [host for host in self._hosts() if role_of(host) in CONTROL_PLANE]
+        """Of etcd: who was removed from it, or has not joined it so far, does not count."""
+        members = etcd.read_members(self._cluster)
+        hosts = self._hosts()
+        own = [host for host in hosts if role_of(host) == MASTER and (not members or node_of(host) in members)]
+        own += [host for host in hosts if role_of(host) == ARBITER]
         return 2 * len([host for host in own if self._vms.runs(host.mac)]) > len(own)
 
     def _is_anywhere(self) -> bool:

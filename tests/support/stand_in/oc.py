@@ -59,6 +59,10 @@ def _etcdctl(words: list[str]) -> int:
     parser.add_argument(OPTION_OF_KUBECONFIG, type=Path, default=os.environ.get("KUBECONFIG", ""))
     try:
         sys.stdout.write(etcdctl.run(words, Api(Path(parser.parse_known_args(words)[0].kubeconfig))) + "\n")
+    except etcdctl.Unhealthy as unhealthy:
+        sys.stdout.write(f"{unhealthy}\n")
+        sys.stderr.write("Error: unhealthy cluster\ncommand terminated with exit code 1\n")
+        return 1
     except (Failed, Unreachable) as failed:
         sys.stderr.write(f"{failed}\n")
         return 1

@@ -174,11 +174,17 @@ def test_a_member_of_etcd_is_replaced(cluster: FakeCluster) -> None:
     assert _etcd(cluster, "EtcdMembersAvailable") == ("True", "3 members are available")
     assert "etcd-serving-metrics-control-plane-1" in cluster.names(SECRETS)
 
-    cluster.store.delete(MACHINES, "lab-x7k2p-control-plane-1", NAMESPACE)
-    cluster.until(lambda: len(cluster.names(NODES)) == 2)
-    cluster.run(3)
+    cluster.respec("control-plane-1", online=False)
+    cluster.until(lambda: _ready(cluster, "control-plane-1") == "Unknown")
+    cluster.run(2)
     available, text = _etcd(cluster, "EtcdMembersAvailable")
     assert (available, text) == ("True", "2 members are available, control-plane-1 is unhealthy")
+    cluster.store.delete(MACHINES, "lab-x7k2p-control-plane-1", NAMESPACE)
+    cluster.run(20)
+    assert "control-plane-1" in cluster.names(NODES)  # it is a member still
+    members = etcd.read_members(cluster.cluster)
+    etcd.write_members(cluster.cluster, {name: one for name, one in members.items() if name != "control-plane-1"})
+    cluster.until(lambda: len(cluster.names(NODES)) == 2)
     cluster.store.delete(HOSTS, "control-plane-1", NAMESPACE)
     cluster.until(lambda: len(cluster.names(HOSTS)) == 2)
 
@@ -186,8 +192,8 @@ def test_a_member_of_etcd_is_replaced(cluster: FakeCluster) -> None:
     cluster.until(lambda: len(cluster.names(NODES)) == 3)
     cluster.run(5)
     assert "control-plane-3" not in etcd.read_members(cluster.cluster)
-    members = etcd.read_members(cluster.cluster)
-    etcd.write_members(cluster.cluster, {name: one for name, one in members.items() if name != "control-plane-1"})
+    unguarded = {"unsupportedConfigOverrides": {etcd.UNGUARDED: True}}
+    cluster.change(ETCDS, "cluster", lambda item: item.update(spec=unguarded))
     cluster.run(5)
     assert _etcd(cluster, "EtcdMembersAvailable") == ("True", "3 members are available")
     assert "etcd-control-plane-3" in cluster.names(PODS)

@@ -7,7 +7,16 @@ import zlib
 
 from support.stand_in.controllers import objects
 from support.stand_in.controllers.cluster import Cluster
-from support.stand_in.controllers.objects import CONFIG_MAPS, ETCDS, NODES, PODS, SECRETS, Object
+from support.stand_in.controllers.objects import (
+    CONFIG_MAPS,
+    ETCDS,
+    MACHINES,
+    NODES,
+    PODS,
+    ROLE_OF_MACHINE,
+    SECRETS,
+    Object,
+)
 from support.stand_in.controllers.workloads import MASTER
 from support.stand_in.kubernetes.errors import Exists
 
@@ -16,6 +25,11 @@ NAMESPACE = "openshift-etcd"
 SECRET_PREFIXES = ("etcd-peer", "etcd-serving", "etcd-serving-metrics")
 MEMBERS = "stand-in-etcd-members"
 """The ConfigMap that says who is a member: what real members keep among themselves."""
+INSTALLED = "stand-in/installed"
+"""Annotation of the same: the ids of members that have been rolled out, which needs no quorum when they come back."""
+HOOK = {"name": "EtcdQuorumOperator", "owner": "clusteroperator/etcd"}
+"""Until its node is no member of etcd, the Machine is not drained."""
+UNGUARDED = "useUnsupportedUnsafeNonHANonProductionUnstableEtcd"
 ROLLOUT_STEPS = 2
 
 
@@ -38,17 +52,54 @@ class EtcdController:
             write_members(self._cluster, members)
         for node in nodes:
             self._keep_secrets(operator, objects.name(node))
-            self._join(node, nodes, members)
+            self._join(operator, node, nodes, members)
+        self._note_installed(members)
+        if self._cluster.is_at_least(4, 11):
+            self._keep_hooks(members)
         self._tell(operator, nodes, members)
 
-    def _join(self, node: Object, nodes: list[Object], members: dict[str, Object]) -> None:
+    def _join(self, operator: Object, node: Object, nodes: list[Object], members: dict[str, Object]) -> None:
         """One at a time, once the others are healthy: a member that is gone would cost the quorum."""
         name = objects.name(node)
         there = {objects.name(one): one for one in nodes}
         lost = [member for member in members if member not in there or not _is_ready(there[member])]
-        if name not in members and not lost and _is_ready(node):
+        may = self._may_roll_out(operator, _member(node)["id"], members)
+        if name not in members and not lost and _is_ready(node) and may:
             members[name] = _member(node)
             write_members(self._cluster, members)
+
+    def _may_roll_out(self, operator: Object, identity: str, members: dict[str, Object]) -> bool:
+        """On a new node only while the others bear to lose one, or with the quorum guard off."""
+        overrides = objects.spec(operator).get("unsupportedConfigOverrides") or {}
+        bears_a_loss = len(members) > len(members) // 2 + 1
+        return bool(overrides.get(UNGUARDED)) or bears_a_loss or identity in self._installed()
+
+    def _installed(self) -> set[str]:
+        found = self._cluster.find(CONFIG_MAPS, MEMBERS, NAMESPACE)
+        return set(objects.annotations_of(found).get(INSTALLED, "").split()) if found else set()
+
+    def _note_installed(self, members: dict[str, Object]) -> None:
+        known = self._installed()
+        every = known | {one["id"] for one in members.values()}
+        found = self._cluster.find(CONFIG_MAPS, MEMBERS, NAMESPACE)
+        if found and every != known:
+            noted = {INSTALLED: " ".join(sorted(every))}
+            self._cluster.change(CONFIG_MAPS, found, lambda item: item["metadata"].update(annotations=noted), ETCD)
+
+    def _keep_hooks(self, members: dict[str, Object]) -> None:
+        for machine in self._cluster.store.list(MACHINES, objects.NAMESPACE, {ROLE_OF_MACHINE: "master"}):
+            hooks = (objects.spec(machine).get("lifecycleHooks") or {}).get("preDrain") or []
+            others = [hook for hook in hooks if hook != HOOK]
+            is_member = (objects.status(machine).get("nodeRef") or {}).get("name") in members
+            wanted = hooks if is_member else others
+            if not objects.is_deleted(machine):
+                wanted = [*others, HOOK]
+            if wanted != hooks:
+
+                def keep(item: Object, wanted: list[Object] = wanted) -> None:
+                    item.setdefault("spec", {}).setdefault("lifecycleHooks", {})["preDrain"] = wanted
+
+                self._cluster.change(MACHINES, machine, keep, OPERATOR)
 
     def _keep_secrets(self, operator: Object, node: str) -> None:
         """A Secret that was deleted comes back, and its node's pod is rolled out again."""

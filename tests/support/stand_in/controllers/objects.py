@@ -21,6 +21,7 @@ DAEMON_SETS, DEPLOYMENTS = "daemonsets.apps", "deployments.apps"
 ETCDS = "etcds.operator.openshift.io"
 NAMESPACE = "openshift-machine-api"
 HOST_OF_MACHINE = "metal3.io/BareMetalHost"
+ROLE_OF_MACHINE = "machine.openshift.io/cluster-api-machine-role"
 
 
 def moment(seconds: float) -> str:
