@@ -19,8 +19,11 @@ description:
   - What has changed of the BMC or disk of any node reaches its Secret and its BareMetalHost; a new certificate of the
     BMCs' CA reaches the cluster in releases that verify it.
   - What has been interrupted goes on from what the cluster says. Nodes of the control plane are neither added nor
-    removed, and hosts of others are left alone.
-  - The host needs C(oc) or C(kubectl).
+    removed by their count, and hosts of others are left alone.
+  - A node of the control plane that is replaced is switched off and leaves etcd before its Machine and its host are
+    removed. What comes in its place gets a new Machine, and is done when etcd has a healthy member on each node. It is
+    refused if etcd would lose its quorum. Its members are asked by C(etcdctl) in the pods of etcd.
+  - The host needs C(oc) or C(kubectl). Before a node of the control plane leaves, etcd is backed up by C(oc).
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -48,7 +51,8 @@ options:
     default: ""
   replace:
     description:
-      - Workers or spares that leave the cluster although the lab has them, so that they can be made anew.
+      - Nodes that leave the cluster although the lab has them, so that they can be made anew. Workers and spares, and
+        one node of the control plane at a time.
       - Only with O(part=shrink). One whose replacement has begun is replaced to the end, also without this.
     type: list
     elements: str

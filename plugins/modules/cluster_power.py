@@ -157,13 +157,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client im
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power import diagnosis
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import EtcdBackup
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import NO_BACKUP, EtcdBackup
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.cluster import Cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Node, Record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.power import Lab
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.start import ClusterStart, Limits
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.stop import (
-    NO_BACKUP,
     WITHOUT_API,
     ClusterStop,
     Options,

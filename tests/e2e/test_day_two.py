@@ -74,12 +74,12 @@ def ask(lab: InstallLab, *words: str) -> str:
     return lab.host.run(["kubectl", "--kubeconfig", KUBECONFIG, "--namespace", API, *words]).stdout
 
 
-def workers(lab: InstallLab) -> list[str]:
+def workers(lab: InstallLab, of: str = "worker") -> list[str]:
     """Whose Nodes are ready."""
     return sorted(
         name
         for name, item in of_cluster(lab, NODES).items()
-        if name.startswith("worker")
+        if name.startswith(of)
         and any((each["type"], each["status"]) == ("Ready", "True") for each in item["status"]["conditions"])
     )
 
@@ -193,6 +193,29 @@ def test_a_worker_is_replaced(lab: InstallLab) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("is_lost", [False, True], ids=["healthy", "lost"])
+def test_a_node_of_the_control_plane_is_replaced(lab: InstallLab, *, is_lost: bool) -> None:
+    """One whose VM is lost with its disks, too: by the two parts of site.yml, of which the second makes it anew."""
+    before, machines = identities(lab, of="control-plane"), {*of_cluster(lab, MACHINES)}
+    if is_lost:
+        lab.host.run(["virsh", "destroy", "lab-control-plane-1"])
+        lab.host.run(["virsh", "undefine", "lab-control-plane-1", "--nvram", "--remove-all-storage"])
+    play(lab, "-e", "cluster_nodes_replace=control-plane-1", playbooks="shrink" if is_lost else "site")
+    if is_lost:
+        assert sorted(identities(lab, of="control-plane")) == ["control-plane-0", "control-plane-2"]
+        play(lab)
+    after = identities(lab, of="control-plane")
+    assert [name for name in before if before[name] == after[name]] == ["control-plane-0", "control-plane-2"]
+    assert all(new != old for new, old in zip(after["control-plane-1"], before["control-plane-1"], strict=True))
+    assert len({*of_cluster(lab, MACHINES)} - machines) == 1
+    [operator] = of_cluster(lab, "etcds.operator.openshift.io").values()
+    told = {each["type"]: each["message"] for each in operator["status"]["conditions"]}
+    assert told["EtcdMembersAvailable"] == "3 members are available"
+    assert not operator["spec"].get("unsupportedConfigOverrides")
+    assert changes(lab) == 0
+
+
+@pytest.mark.full
 def test_another_password_in_the_cluster_is_noticed_and_mended(lab: InstallLab) -> None:
     secret = of_cluster(lab, HOSTS)["worker-1"]["spec"]["bmc"]["credentialsName"]
     ask(lab, "patch", "secret", secret, "--type=merge", "--patch", json.dumps({"stringData": {"password": "another"}}))
@@ -233,8 +256,8 @@ def error_of(lab: InstallLab, host: str) -> str:
     return str(of_cluster(lab, HOSTS)[host]["status"].get("errorType", ""))
 
 
-def identities(lab: InstallLab) -> Mapping[str, tuple[str, str, str]]:
-    """Of the host, its Machine and its Node, of each worker."""
+def identities(lab: InstallLab, of: str = "worker") -> Mapping[str, tuple[str, str, str]]:
+    """Of the host, its Machine and its Node, of each worker, or of others that are ready."""
     hosts, machines, nodes = (of_cluster(lab, kind) for kind in (HOSTS, MACHINES, NODES))
 
     def uids(name: str) -> tuple[str, str, str]:
@@ -243,7 +266,7 @@ def identities(lab: InstallLab) -> Mapping[str, tuple[str, str, str]]:
         first, second, third = (str(item["metadata"]["uid"]) for item in found)
         return first, second, third
 
-    return {name: uids(name) for name in workers(lab)}
+    return {name: uids(name) for name in workers(lab, of)}
 
 
 def allow(lab: InstallLab, unavailable: int) -> None:

@@ -75,7 +75,7 @@ def _listed(members: Members, form: str) -> str:
 
 
 def _remove(identity: str, members: Members, api: Api) -> str:
-    left = {name: one for name, one in members.items() if one["id"] != identity}
+    left = {name: one for name, one in members.items() if int(one["id"], 16) != int(identity, 16)}
     if left == members:
         raise Failed(1, "Error: etcdserver: member not found")
     _status, found = api.get(MAP)

@@ -10,12 +10,19 @@ from unit.cluster.config_samples import lab_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import (
+    DETACHED,
     BareMetalHost,
     Machine,
     MachineSet,
     Node,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import (
+    control_plane,
+    etcd,
+    manifests,
+    plan,
+    states,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import Wanted, WantedHost, wanted_of
 
@@ -82,6 +89,18 @@ def cluster(given: Wanted, *, replicas: int | None = None) -> Seen:
     )
 
 
+def with_etcd(seen: Seen, *ill: str, **changes: Any) -> Seen:
+    """With a member on each node of the control plane."""
+    names = [name for name in seen.hosts if name.startswith("control-plane")]
+    members = [etcd.Member(number, name, name not in ill) for number, name in enumerate(names, 1)]
+    secrets = {name: [f"{prefix}{name}" for prefix in etcd.PREFIXES] for name in names}
+    return replace(seen, etcd=replace(etcd.Etcd(members, secrets, pod="etcd-control-plane-0"), **changes))
+
+
+def with_node(seen: Seen, name: str, **changes: Any) -> Seen:
+    return replace(seen, nodes={**seen.nodes, name: replace(seen.nodes[name], **changes)})
+
+
 def without(seen: Seen, *names: str) -> Seen:
     """As if these had never been there."""
     machines = {name: each for name, each in seen.machines.items() if each.host not in names}
@@ -134,11 +153,31 @@ class Controllers:
         self._machine_sets()
         self._leave()
         self._take()
+        for host in self.seen.hosts.values():
+            if not host.online and host.name in self.seen.nodes:
+                self.seen = with_node(with_host(self.seen, host.name, powered_on=False), host.name, ready="Unknown")
+        if self.seen.etcd:
+            self._take_control_plane()
+            self._join(self.seen.etcd)
+
+    def _take_control_plane(self) -> None:
+        for machine in [each for each in self.seen.machines.values() if each.role == "master" and not each.node]:
+            self._change_machine(machine.name, node=machine.host, phase="Running")
+            self.seen = with_host(self.seen, machine.host, state="provisioned", powered_on=True)
+            self.seen = replace(self.seen, nodes={**self.seen.nodes, machine.host: Node(machine.host, "True")})
+
+    def _join(self, state: etcd.Etcd) -> None:
+        """With the quorum guard off."""
+        members = [each.name for each in state.members]
+        nodes = [name for name, node in self.seen.nodes.items() if name.startswith("control") and node.is_ready]
+        new = [etcd.Member(9, name) for name in nodes if name not in members and not state.is_guarded]
+        secrets = {name: state.secrets.get(name, [f"etcd-peer-{name}"]) for name in {*nodes, *state.secrets}}
+        self.seen = replace(self.seen, etcd=replace(state, members=[*state.members, *new], secrets=secrets))
 
     def _machine_sets(self) -> None:
         [machine_set] = self.seen.machine_sets
         own = [each for each in workers(self.seen.machines) if not each.deletion]
-        worst_first = sorted(own, key=lambda each: not (plan.MARKS[1] in each.annotations or not each.host))
+        worst_first = sorted(own, key=lambda each: not (states.MARKS[1] in each.annotations or not each.host))
         for each in worst_first[: max(len(own) - machine_set.replicas, 0)]:
             self._change_machine(each.name, deletion=True)
         for _missing in range(machine_set.replicas - len(own)):
@@ -205,15 +244,55 @@ class Controllers:
         assert self.seen.nodes[step.target].unschedulable
 
     def mark(self, step: Step) -> None:
-        self._change_machine(step.target, annotations={plan.mark_of(RELEASE): self.wanted.lab})
+        self._change_machine(step.target, annotations={states.mark_of(RELEASE): self.wanted.lab})
 
     def unmark(self, step: Step) -> None:
         self._change_machine(step.target, annotations={})
 
     def remove(self, step: Step) -> None:
-        assert not self.seen.machine_of(step.target)
+        machine = self.seen.machine_of(step.target)
+        assert machine is None or machine.deletion
         labelled = sorted({*self.seen.labelled, manifests.bmc_secret_name(step.target)})
         self.seen = replace(with_host(self.seen, step.target, deletion=True), labelled=labelled)
+
+    def switch_off(self, step: Step) -> None:
+        self.seen = with_host(self.seen, step.target, online=False)
+
+    def forget(self, step: Step) -> None:
+        assert not self.seen.hosts[step.target].powered_on
+        changes = {"operational_status": "detached", "annotations": {DETACHED: "nometal.ipi"}}
+        self.seen = with_host(self.seen, step.target, **changes)
+
+    def unguard(self, _step: Step) -> None:
+        self._change_etcd(overrides={etcd.UNGUARDED: True}, unguarded_by=self.wanted.lab)
+
+    def guard(self, _step: Step) -> None:
+        self._change_etcd(overrides={}, unguarded_by="")
+
+    def remove_member(self, step: Step) -> None:
+        assert self.seen.etcd
+        assert not self.seen.nodes[step.target].is_ready
+        self._change_etcd(members=[each for each in self.seen.etcd.members if each.name != step.target])
+
+    def delete_machine(self, step: Step) -> None:
+        assert self.seen.etcd
+        assert step.remark not in [each.name for each in self.seen.etcd.members]
+        self._change_machine(step.target, deletion=True)
+
+    def delete_etcd_secrets(self, step: Step) -> None:
+        assert self.seen.etcd
+        secrets = {node: names for node, names in self.seen.etcd.secrets.items() if names[0] not in step.target}
+        self._change_etcd(secrets=secrets)
+
+    def make_machine(self, step: Step) -> None:
+        other = control_plane.pattern(step.target, self.seen)
+        made = replace(other, name=step.remark, host=step.target, node="", phase="Provisioning")
+        self.seen = replace(self.seen, machines={**self.seen.machines, made.name: made})
+        self.seen = with_host(self.seen, step.target, consumer=made.name, consumer_kind="Machine")
+
+    def _change_etcd(self, **changes: Any) -> None:
+        assert self.seen.etcd
+        self.seen = replace(self.seen, etcd=replace(self.seen.etcd, **changes))
 
     def delete_secrets(self, step: Step) -> None:
         logins = {name: each for name, each in self.seen.logins.items() if name not in step.target}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from unit.cluster import nodes_samples as samples
 from unit.cluster.nodes_samples import cluster as cluster_of
 from unit.cluster.nodes_samples import wanted, with_host, with_machine, without
 
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.power import Said
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import cluster, record
@@ -130,6 +132,45 @@ def test_a_replacement_that_has_failed_is_replaced(api: Api, failed: Callable[[S
     foreseen = api.of(SHRINK, 4, replaces=["worker-1"]).look()
     assert foreseen.steps == (["remove worker-1"] if again else [])
     assert api.of(SHRINK, 4).look().steps == []
+
+
+def test_an_arbiter_is_not_replaced(api: Api) -> None:
+    model = samples.lab_of("nodes: {control_plane: {count: 2}, arbiters: {count: 1}, workers: {count: 4}}")
+    with pytest.raises(OperatorError, match="arbiter-0: no arbiter is replaced this way"):
+        api.of(SHRINK, 4, replaces=["arbiter-0"], model=model).look()
+
+
+def test_a_record_of_what_was_replaced_is_noted_as_done(api: Api) -> None:
+    """A run was ended before it could."""
+    record.write(OWN, Record(list(FOUR.hosts), {"control-plane-0": "uid-of-the-first"}))
+    api.seen = samples.with_etcd(api.seen)
+    assert not api.of(GROW, 4).look().noted
+    assert api.of(GROW, 4).follow().failure == ""
+    assert (record.read(OWN).replacing, api.of(GROW, 4).look().noted) == ({}, True)
+
+
+def test_a_node_of_the_control_plane_that_is_begun_is_not_forgotten_without_the_cluster(api: Api) -> None:
+    record.write(OWN, Record(list(FOUR.hosts), {"control-plane-0": "uid-control-plane-0"}))
+    api.error = ApiError("unreachable", "The cluster's API: connection refused")
+    with pytest.raises(OperatorError, match="control-plane-0 cannot be replaced without it"):
+        api.of(SHRINK, 3, forces=True).look()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_off"),
+    [
+        *((Said("Off"), True), (Said("On"), False), (Said("Paused"), False)),
+        *((Said(trouble="404: no such system"), True), (Said(trouble="ConnectionRefusedError: no"), False)),
+    ],
+)
+def test_what_its_bmc_says_of_a_vm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Said, *, is_off: bool
+) -> None:
+    installation = Installation(paths=OWN, bmc_home=str(tmp_path))
+    assert cluster.off(installation, ["control-plane-0"]) == []  # there are no BMCs on this host
+    bmcs = SimpleNamespace(power=lambda vms: dict.fromkeys(vms, said))
+    monkeypatch.setattr(cluster, "Bmcs", lambda _home, _lab: bmcs)
+    assert cluster.off(installation, ["control-plane-0"]) == (["control-plane-0"] if is_off else [])
 
 
 def test_vms_of_a_growth_that_is_taken_back_go(api: Api) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.following import Follower, StalledError
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan, Waiting
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import Waiting
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step

@@ -12,7 +12,7 @@ from unit.cluster import nodes_samples as samples
 from unit.cluster.nodes_samples import CA, RELEASE, SET, Controllers, cluster, wanted, with_host, with_machine, without
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import DETACHED, MachineSet, Node
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests, plan
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests, plan, states
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import Wanted, without_login
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -286,7 +286,7 @@ def test_a_failed_machine_that_stays_would_leave_instead() -> None:
         plan.shrink(TWO, seen, RELEASE)
 
 
-@pytest.mark.parametrize("mark", plan.MARKS)
+@pytest.mark.parametrize("mark", states.MARKS)
 def test_a_mark_of_an_earlier_lab_spec_is_removed(mark: str) -> None:
     """It was to have two workers, a drain was blocked, and now it is to have three."""
     three = wanted(samples.lab(3))
@@ -299,20 +299,20 @@ def test_a_mark_of_an_earlier_lab_spec_is_removed(mark: str) -> None:
 
 
 def test_a_mark_is_removed_when_nothing_leaves_any_more() -> None:
-    seen = with_machine(cluster(FOUR), "worker-2", annotations={plan.mark_of(RELEASE): "ha"})
+    seen = with_machine(cluster(FOUR), "worker-2", annotations={states.mark_of(RELEASE): "ha"})
     assert plan.changes(FOUR, seen)[0] == steps(plan.shrink(FOUR, seen, RELEASE))
     assert steps(plan.shrink(FOUR, seen, RELEASE)) == ["unmark ha-x7k2p-worker-2 (worker-2)"]
 
 
 def test_nothing_leaves_while_others_have_marked_a_machine_that_stays() -> None:
-    seen = with_machine(cluster(FOUR), "worker-0", annotations={plan.MARKS[0]: "yes"})
+    seen = with_machine(cluster(FOUR), "worker-0", annotations={states.MARKS[0]: "yes"})
     assert plan.shrink(FOUR, seen, RELEASE).is_done
     with pytest.raises(OperatorError, match="Machine ha-x7k2p-worker-0 of worker-0 is marked to leave, and not by"):
         plan.shrink(wanted(samples.lab(3)), seen, RELEASE)
 
 
 def test_a_machine_that_others_have_marked_is_drained_before_it_leaves() -> None:
-    seen = with_machine(cluster(FOUR), "worker-3", annotations={plan.mark_of(RELEASE): "yes"})
+    seen = with_machine(cluster(FOUR), "worker-3", annotations={states.mark_of(RELEASE): "yes"})
     assert steps(plan.shrink(wanted(samples.lab(3)), seen, RELEASE))[:2] == ["cordon worker-3", "drain worker-3"]
 
 
@@ -322,7 +322,7 @@ def test_a_node_that_is_gone_is_not_drained() -> None:
 
 
 def test_a_machine_without_a_set_is_deleted() -> None:
-    seen = with_machine(cluster(FOUR), "worker-3", machine_set="", annotations={plan.mark_of(RELEASE): "ha"})
+    seen = with_machine(cluster(FOUR), "worker-3", machine_set="", annotations={states.mark_of(RELEASE): "ha"})
     assert steps(plan.shrink(wanted(samples.lab(3)), seen, RELEASE)) == ["delete machine ha-x7k2p-worker-3 (worker-3)"]
 
 
@@ -342,8 +342,8 @@ def test_a_host_is_removed_when_it_is_deprovisioned(change: dict[str, Any], said
 
 
 def test_whose_annotation_chooses_a_machine() -> None:
-    assert plan.mark_of((4, 11)) == "machine.openshift.io/cluster-api-delete-machine"
-    assert plan.mark_of((4, 12)) == plan.mark_of((5, 0)) == "machine.openshift.io/delete-machine"
+    assert states.mark_of((4, 11)) == "machine.openshift.io/cluster-api-delete-machine"
+    assert states.mark_of((4, 12)) == states.mark_of((5, 0)) == "machine.openshift.io/delete-machine"
 
 
 def test_hosts_of_others_stay() -> None:

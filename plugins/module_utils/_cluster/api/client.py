@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 10
 ANSWER_SECONDS = 60
 """Of a whole command, which may make several requests."""
+END_OF_OPTIONS = "--"
 LAST_LINES = 3
 FIELD_MANAGER = "nometal.ipi"
 MANAGER = f"--field-manager={FIELD_MANAGER}"
@@ -125,6 +126,14 @@ class Client:
             raise error_of(done.stderr or done.stdout)
         return done.stdout
 
+    def execute(self, pod: str, namespace: str, container: str, *words: str, may_fail: bool = False) -> str:
+        """A program in a container of a pod; what it has said although it failed, if it may and has said anything."""
+        place = [pod, f"--namespace={namespace}", f"--container={container}"]
+        done = self._done(["exec", *place, END_OF_OPTIONS, *words], ANSWER_SECONDS)
+        if done.returncode and not (may_fail and done.stdout.strip()):
+            raise error_of(done.stderr or done.stdout)
+        return done.stdout
+
     def copy_output(self, *words: str, to: IO[bytes], seconds: float) -> None:
         """What a command prints, into a file."""
         done = self._done(words, seconds, to=to)
@@ -145,12 +154,13 @@ class Client:
     def _done(
         self, words: Sequence[str], seconds: float, stdin: str | None = None, to: IO[bytes] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        # What is copied may take as long as the command does, which may end with words for another machine.
-        options = [f"--kubeconfig={self.kubeconfig}", f"--request-timeout={0 if to else REQUEST_SECONDS}s"]
+        # What runs elsewhere may take as long as it does, and the command ends with words for it.
+        is_of_others = to is not None or END_OF_OPTIONS in words
+        options = [f"--kubeconfig={self.kubeconfig}", f"--request-timeout={0 if is_of_others else REQUEST_SECONDS}s"]
         try:
             # Nothing else of the environment: it may name a proxy, but the lab's network is on this host.
             return subprocess.run(
-                [str(self.program), *([*options, *words] if to else [*words, *options])],
+                [str(self.program), *([*options, *words] if is_of_others else [*words, *options])],
                 check=False,
                 stdout=to or subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -21,6 +21,7 @@ HOSTS = "baremetalhosts.metal3.io"
 MACHINES = "machines.machine.openshift.io"
 """The full name, as other groups have machines, too."""
 MACHINE_SETS = "machinesets.machine.openshift.io"
+CONTROL_PLANE_SETS = "controlplanemachinesets.machine.openshift.io"
 NODES = "nodes"
 OPERATORS = "clusteroperators.config.openshift.io"
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
@@ -93,6 +94,7 @@ class Machine:
     node: str = ""
     role: str = ""
     machine_set: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     error: str = ""
     deletion: bool = False
@@ -109,6 +111,7 @@ class Machine:
             node=_text(_mapping(status, "nodeRef"), "name"),
             role=_text(labels, ROLE_OF_MACHINE),
             machine_set=_text(labels, SET_OF_MACHINE),
+            labels=labels,
             annotations=annotations,
             error=shown(_text(status, "errorMessage")),
             deletion="deletionTimestamp" in metadata,

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc.power import Bmcs, Power
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import client_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests, plan, record, stalls
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import (
+    control_plane,
+    etcd,
+    manifests,
+    plan,
+    record,
+    stalls,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.following import Follower, StalledError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.port import ClusterPort
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.record import Record
@@ -21,6 +30,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted 
     wanted_of,
     without_login,
 )
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import NO_BACKUP, EtcdBackup
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
@@ -28,9 +38,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_held
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._bmc.credentials import Login
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
@@ -123,9 +134,10 @@ class Cluster:
             client = self._client()
             client.run("get", "--raw", "/version")  # without reading first what the API has
             seen = self._port(client).read()
+            if self._note_replaced(seen):
+                seen = self._port(client).read()  # of etcd, too
         except ApiError as error:
             return self._silent(error)
-        self._note_replaced(seen)
         self._refuse(seen)
         return act(client, seen)
 
@@ -137,7 +149,9 @@ class Cluster:
         return client
 
     def _port(self, client: Client) -> ClusterPort:
-        return ClusterPort(client, self.wanted, self._release, self._task.drain_seconds)
+        return ClusterPort(
+            client, self.wanted, self._release, self._task.drain_seconds, partial(off, self._task.installation)
+        )
 
     @cached_property
     def _release(self) -> tuple[int, int]:
@@ -161,7 +175,7 @@ class Cluster:
 
     # Replacing
 
-    def _note_replaced(self, seen: Seen) -> None:
+    def _note_replaced(self, seen: Seen) -> bool:
         """By what is there now: what comes in its place is not replaced when this goes on, unless it has failed."""
         noted = self._record.replacing
         new = {
@@ -169,8 +183,10 @@ class Cluster:
             for name in self._task.replaces
             if name not in noted or (noted[name] != _uid(seen, name) and plan.has_failed(name, seen))
         }
-        if new and self._task.part == SHRINK:
-            self._record = replace(self._record, replacing={**self._record.replacing, **new})
+        if not new or self._task.part != SHRINK:
+            return False
+        self._record = replace(self._record, replacing={**self._record.replacing, **new})
+        return True
 
     def _refuse(self, seen: Seen) -> None:
         lost = plan.not_in_lab(self.wanted, seen)
@@ -179,6 +195,8 @@ class Cluster:
                 f"lab_spec no longer has {', '.join(lost)}, of the cluster's control plane. No count removes such a "
                 "node: raise lab_spec.nodes.control_plane.count (or arbiters) again. Nothing was changed."
             )
+        if self._task.part == SHRINK:
+            control_plane.refuse(self.wanted, seen, plan.leaving(self.wanted, seen))
 
     def _refuse_without_logins(self) -> None:
         """Not when it only looks: in check mode, stage bmc has not made them yet."""
@@ -198,7 +216,7 @@ class Cluster:
         made = plan.shrink(wanted, seen, self._release) if is_shrink else plan.grow(wanted, seen)
         return Result(
             steps=steps,
-            noted=is_shrink or {*self._record.hosts} == {*wanted.hosts},
+            noted=is_shrink or self._is_noted(seen),
             waits=[f"{waiting.who}: {waiting.state}" for waiting in made.waits],
             gone=self._gone(seen) if is_shrink and not shrinks else [],
             warnings=[] if is_shrink else plan.warnings(wanted, seen),
@@ -207,6 +225,14 @@ class Cluster:
             if is_shrink
             else sorted({*seen.hosts, *wanted.hosts}),
         )
+
+    def _is_noted(self, seen: Seen) -> bool:
+        has_all = {*self._record.hosts} == {*self.wanted.hosts}
+        return has_all and self._to_be_replaced(seen) == self._record.replacing
+
+    def _to_be_replaced(self, seen: Seen) -> dict[str, str]:
+        """What has not left so far."""
+        return {name: uid for name, uid in self._record.replacing.items() if uid and uid == _uid(seen, name)}
 
     def _gone(self, seen: Seen | None) -> list[str]:
         """VMs of hosts that have left, or that are about to be made anew."""
@@ -230,10 +256,9 @@ class Cluster:
             raise OperatorError(
                 f"{error}. {', '.join(new)} cannot be made known to it: run this again when it answers."
             )
-        if self._task.part == SHRINK and self._task.replaces:
-            raise OperatorError(
-                f"{error}. {', '.join(self._task.replaces)} cannot be replaced without it. Nothing was changed."
-            )
+        replaced = sorted({*self._task.replaces, *control_plane.replaced(self.wanted)})
+        if self._task.part == SHRINK and replaced:
+            raise OperatorError(f"{error}. {', '.join(replaced)} cannot be replaced without it. Nothing was changed.")
         if self._task.part == SHRINK and lost and not (self._task.forces and may_be_gone):
             advice = REMOVE_NEVERTHELESS if may_be_gone else HAVE_IT_ASKED
             raise OperatorError(f"{error}. {', '.join(lost)} cannot be taken out of it. {advice}")
@@ -245,6 +270,7 @@ class Cluster:
         task, first = self._task, self._judged(client, seen)
         record.write(self._paths, self._begun())
         teller = Teller(self._paths.node_events)
+        warnings, steps = self._back_up(client, seen, teller)
         explain = partial(stalls.findings, task.installation, client)
         follower = Follower(self._port(client), teller, explain, task.patience)
         try:
@@ -254,11 +280,25 @@ class Cluster:
             teller.tell("cluster", str(error), trouble=True)
             return replace(
                 first,
-                steps=follower.steps,
+                steps=[*steps, *follower.steps],
+                warnings=[*first.warnings, *warnings],
                 failure=str(error),
                 findings=[finding.to_dict() for finding in found],
             )
-        return self._finished(first, follower.steps, last)
+        first = replace(first, warnings=[*first.warnings, *warnings])
+        return self._finished(first, [*steps, *follower.steps], last)
+
+    def _back_up(self, client: Client, seen: Seen, teller: Teller) -> tuple[list[str], list[str]]:
+        """Warnings and steps; before the first change to a member of etcd, as OpenShift demands it."""
+        node = control_plane.backs_up(self.wanted, seen, self._release) if self._task.part == SHRINK else ""
+        if not node:
+            return [], []
+        if client.program.name != "oc":
+            return [NO_BACKUP], []
+        teller.tell(etcd.ETCD, "is backed up")
+        path = EtcdBackup(client, self._paths.backups).take(node)
+        teller.tell(etcd.ETCD, f"is backed up: {path}")
+        return [], [f"back up {etcd.ETCD}"]
 
     def _begun(self) -> Record:
         """What grows has VMs from now on, which must go if lab_spec is taken back before it is done."""
@@ -276,8 +316,7 @@ class Cluster:
             return replace(first, steps=steps, waits=[], gone=self._gone(last))
         spares = self._spares_steps()
         self._write_spares()
-        under_way = {name: uid for name, uid in self._record.replacing.items() if uid and uid == _uid(last, name)}
-        record.write(self._paths, Record(list(self.wanted.hosts), under_way))
+        record.write(self._paths, Record(list(self.wanted.hosts), self._to_be_replaced(last)))
         return replace(first, steps=[*steps, *spares], waits=[], noted=True, warnings=plan.warnings(self.wanted, last))
 
     # Spares that the cluster is not to know
@@ -303,6 +342,20 @@ class Cluster:
             files.write_whole(self._paths.spares, text, files.OWNER_ALONE)
 
 
+def off(installation: Installation, hosts: Collection[str]) -> list[str]:
+    """Whose VMs do not run, as their BMCs say, which know nothing of a VM that is gone."""
+    lab = installation.paths.lab
+    vms = {name: Identity(lab).vm_name(name) for name in hosts}
+    try:
+        said = Bmcs(installation.bmc_home, lab).power(vms.values())
+    except OperatorError:
+        return []
+    gone = f"{HTTPStatus.NOT_FOUND}:"
+    return [
+        name for name, vm in vms.items() if vm in said and (said[vm].power == Power.OFF or gone in said[vm].trouble[:4])
+    ]
+
+
 def refuse_unknown(task: Task) -> None:
     known = [node["name"] for node in task.model["nodes"]]
     unknown = [name for name in task.replaces if name not in known]
@@ -310,11 +363,12 @@ def refuse_unknown(task: Task) -> None:
         raise OperatorError(
             f"cluster_nodes_replace names {', '.join(unknown)}: must be nodes of the lab, {', '.join(known)}."
         )
-    fixed = [name for name in task.replaces if not plan.BY_COUNT_NAME.fullmatch(name)]
+    arbiters = [node["name"] for node in task.model["nodes"] if node["role"] == Role.ARBITER]
+    fixed = [name for name in task.replaces if name in arbiters]
     if fixed:
         raise OperatorError(
-            f"cluster_nodes_replace names {', '.join(fixed)}: only workers and spares are replaced this way. "
-            "docs/day2.md says how a node of the control plane is."
+            f"cluster_nodes_replace names {', '.join(fixed)}: no arbiter is replaced this way, as no other Machine is "
+            "like its own. Follow OpenShift's documentation of replacing a member of etcd."
         )
 
 

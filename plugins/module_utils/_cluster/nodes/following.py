@@ -17,9 +17,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import Op
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan, Waiting
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Plan
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.port import ClusterPort
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import Waiting
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
     from ansible_collections.nometal.ipi.plugins.module_utils._core.wait import Clock
@@ -49,6 +50,10 @@ DOING = {
     "mark": "is chosen to leave",
     "unmark": "is no longer chosen to leave",
     "remove": "is removed from the cluster",
+    "switch off": "is switched off",
+    "remove member": "leaves etcd",
+    "forget": "is left alone by metal3",
+    "make machine": "gets a Machine",
 }
 
 

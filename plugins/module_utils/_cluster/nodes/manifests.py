@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import HOST_OF_MACHINE
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import yaml_text
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
@@ -23,6 +24,7 @@ OF_LAB = "nometal.ipi/lab"
 HOLDER = "Lab"
 """Kind of what has a host so that no Machine takes it. Machines take hosts without a consumer only, in all releases."""
 NETWORK_KEY = "nmstate"
+MACHINE, MACHINE_VERSION = "Machine", "machine.openshift.io/v1beta1"
 CA_NAME, CA_KEY = "bmc-verify-ca", "verify_ca.crt"
 
 
@@ -88,6 +90,22 @@ def bmc(host: WantedHost) -> dict[str, Any]:
 
 def holder(lab: str) -> dict[str, str]:
     return {"apiVersion": "nometal.ipi/v1", "kind": HOLDER, "name": lab}
+
+
+def machine(name: str, host: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """That has this host from the start."""
+    metadata = {"name": name, "namespace": MACHINE_API, "labels": dict(labels)}
+    return {
+        "apiVersion": MACHINE_VERSION,
+        "kind": MACHINE,
+        "metadata": {**metadata, "annotations": {HOST_OF_MACHINE: f"{MACHINE_API}/{host}"}},
+        "spec": dict(spec),
+    }
+
+
+def consumer(machine_name: str) -> dict[str, str]:
+    """Of a BareMetalHost: no other Machine takes it, even before there is this one."""
+    return {"apiVersion": MACHINE_VERSION, "kind": MACHINE, "name": machine_name, "namespace": MACHINE_API}
 
 
 def ca_config_map(certificate: str) -> dict[str, Any]:

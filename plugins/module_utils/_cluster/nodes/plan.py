@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import FIELD_MANAGER
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import DETACHED
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import control_plane, manifests
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.manifests import HOLDER
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import (
+    AVAILABLE,
+    FAILED,
+    MARKS,
+    PROVISIONED,
+    RUNNING,
+    Waiting,
+    out_of_service,
+    state_of,
+    waiting,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import BY_COUNT
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
@@ -35,23 +46,6 @@ if TYPE_CHECKING:
 
 BY_COUNT_NAME = re.compile(rf"(?:{'|'.join(map(re.escape, BY_COUNT))})-[0-9]+")
 ADDRESS_HOST = re.compile(r"(?:[^/]*://)?(?:\[([^]]+)\]|([^/:]+))")
-AVAILABLE = ("available", "ready")
-"""The second up to 4.9."""
-PROVISIONED = ("provisioned", "externally provisioned")
-MARKS = ("machine.openshift.io/cluster-api-delete-machine", "machine.openshift.io/delete-machine")
-"""Annotations of a Machine that goes first when its MachineSet gets smaller."""
-NEW_MARK_SINCE = (4, 12)
-RUNNING, FAILED = "Running", "Failed"
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """For what there is nothing to do."""
-
-    who: str
-    state: str
-    error: str = ""
-    """What the cluster says is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +57,6 @@ class Plan:
     @property
     def is_done(self) -> bool:
         return not self.steps and not self.waits
-
-
-def mark_of(release: Release) -> str:
-    return MARKS[release >= NEW_MARK_SINCE]
 
 
 # What leaves
@@ -113,17 +103,24 @@ def shrink(wanted: Wanted, seen: Seen, release: Release) -> Plan:
     going: list[Machine] = []
     for host in victims:
         machine = seen.machine_of(host.name)
-        if host.deletion:
-            waits.append(_waiting(host, "is being removed"))
+        if control_plane.is_of_control_plane(host.name, wanted):
+            own, wait = control_plane.leave(wanted, seen, host, release)
+            steps += own
+            waits += wait
+        elif host.deletion:
+            waits.append(waiting(host, "is being removed"))
         elif machine is None:
             own, wait = _without_machine(host)
             steps += own
             waits += wait
         elif machine.deletion:
-            waits.append(_waiting(host, f"leaves the cluster: {host.state}", machine))
+            waits.append(waiting(host, f"leaves the cluster: {host.state}", machine))
         else:
-            steps += _out_of_service(wanted, host, machine, seen, release)
+            steps += out_of_service(wanted, host, machine, seen, release)
             going.append(machine)
+    own, wait = control_plane.remains(wanted, seen)
+    steps += own
+    waits += wait
     steps.sort(key=lambda step: step.verb != "cordon")  # or what is drained from one goes to the next
     smaller = list(_smaller(wanted, seen, going))  # refuses before anything is drained
     if going and not any(step.verb in ("cordon", "drain", "mark", "unmark") for step in steps):
@@ -134,22 +131,10 @@ def shrink(wanted: Wanted, seen: Seen, release: Release) -> Plan:
 
 def _without_machine(host: BareMetalHost) -> tuple[list[Step], list[Waiting]]:
     if host.consumer and host.consumer_kind != HOLDER:
-        return [], [_waiting(host, f"leaves the cluster: {host.state}")]
+        return [], [waiting(host, f"leaves the cluster: {host.state}")]
     if host.state == "deprovisioning":
-        return [], [_waiting(host, host.state)]
-    return [Step("remove", host.name)], [_waiting(host, "is being removed")]
-
-
-def _out_of_service(wanted: Wanted, host: BareMetalHost, machine: Machine, seen: Seen, release: Release) -> list[Step]:
-    """A Machine with the lab's mark has been drained."""
-    if machine.annotations.get(mark_of(release)) == wanted.lab:
-        return []
-    steps: list[Step] = []
-    if machine.node in seen.nodes:
-        if not seen.nodes[machine.node].unschedulable:
-            steps.append(Step("cordon", machine.node))
-        steps.append(Step("drain", machine.node))
-    return [*steps, Step("mark", machine.name, host.name)]
+        return [], [waiting(host, host.state)]
+    return [Step("remove", host.name)], [waiting(host, "is being removed")]
 
 
 def own_marks(machine: Machine, lab: str) -> list[str]:
@@ -206,14 +191,16 @@ def _smaller(wanted: Wanted, seen: Seen, leave: Sequence[Machine]) -> Iterator[S
 
 
 def missing(wanted: Wanted, seen: Seen) -> list[WantedHost]:
-    return [host for host in wanted.hosts.values() if host.role in BY_COUNT and host.name not in seen.hosts]
+    """Of the control plane, what is replaced."""
+    again = control_plane.missing(wanted, seen)
+    comes = [host for host in wanted.hosts.values() if host.role in BY_COUNT or host.name in again]
+    return [host for host in comes if host.name not in seen.hosts]
 
 
 def not_in_cluster(wanted: Wanted, seen: Seen) -> list[str]:
     """Nodes of the control plane, which no count adds."""
-    return sorted(
-        host.name for host in wanted.hosts.values() if host.role not in BY_COUNT and host.name not in seen.hosts
-    )
+    known = {*seen.hosts, *wanted.replaced}
+    return sorted(host.name for host in wanted.hosts.values() if host.role not in BY_COUNT and host.name not in known)
 
 
 def not_in_lab(wanted: Wanted, seen: Seen) -> list[str]:
@@ -229,14 +216,14 @@ def grow(wanted: Wanted, seen: Seen) -> Plan:
     going = [host for name, host in seen.hosts.items() if name in wanted.hosts and host.deletion]
     steps += [Step("register", host.name) for host in new]
     if steps or going:
-        return Plan(steps, [_waiting(host, "is being removed") for host in going])
+        return Plan(steps, [waiting(host, "is being removed") for host in going])
+    steps, waits = control_plane.come(wanted, seen)
     held = [host for host in _workers(wanted, seen) if host.consumer_kind == HOLDER]
     unready = [host for host in held if host.state not in AVAILABLE or host.error_message]
     if not unready:
-        steps += [Step("release", host.name) for host in held]
-        if not steps:
-            steps += _as_many_as_wanted(wanted, seen)
-    return Plan(steps, list(_unfinished(wanted, seen)))
+        released = [Step("release", host.name) for host in held]
+        steps += released or _as_many_as_wanted(wanted, seen)
+    return Plan(steps, [*waits, *_unfinished(wanted, seen)])
 
 
 def warnings(wanted: Wanted, seen: Seen) -> list[str]:
@@ -348,9 +335,9 @@ def _unfinished(wanted: Wanted, seen: Seen) -> Iterator[Waiting]:
         machine = seen.machine_of(name)
         if host.is_spare and machine is None:
             if there.state not in AVAILABLE:
-                yield _waiting(there, there.state)
+                yield waiting(there, there.state)
         elif there.state not in PROVISIONED or machine is None or machine.phase != RUNNING:
-            yield _waiting(there, _state(there, machine), machine)
+            yield waiting(there, state_of(there, machine), machine)
 
 
 def has_failed(name: str, seen: Seen) -> bool:
@@ -359,25 +346,16 @@ def has_failed(name: str, seen: Seen) -> bool:
     return host is not None and bool(host.error_message or (machine and machine.phase == FAILED))
 
 
-def _state(host: BareMetalHost, machine: Machine | None) -> str:
-    if host.state in PROVISIONED:
-        return f"provisioned, waits for its Node ({machine.phase if machine else 'no Machine'})"
-    return host.state or "unknown to metal3 so far"
-
-
-def _waiting(host: BareMetalHost, state: str, machine: Machine | None = None) -> Waiting:
-    own = ": ".join(filter(None, [host.error_type, host.error_message]))
-    return Waiting(host.name, state, own or (machine.error if machine else ""))
-
-
 def changes(wanted: Wanted, seen: Seen) -> tuple[list[str], list[str]]:
     """Of both parts: what would be done to hosts, and to their number."""
     leave = leaving(wanted, seen)
     shrinks = [f"remove {host.name}" for host in leave]
     shrinks += [str(Step("unmark", machine.name, machine.host)) for machine in _marked_and_staying(wanted, seen)]
+    shrinks += map(str, control_plane.remains(wanted, seen)[0])
     shrinks += [f"delete secret {name}" for name in leftovers(wanted, seen)]
     grows = [f"register {host.name}" for host in missing(wanted, seen)]
     grows += [f"register {host.name}" for host in leave if host.name in wanted.hosts]
+    grows += map(str, control_plane.come(wanted, seen)[0])
     grows += [str(step) for step in _updates(wanted, seen)]
     grows += [f"trust {manifests.CA_NAME}"] if _trusts_another(wanted, seen) else []
     grows += [str(step) for step in _as_many_as_wanted(wanted, seen)]

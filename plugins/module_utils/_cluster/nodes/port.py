@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import FIELD_MANAGER, MACHINE_API
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import (
@@ -16,21 +17,23 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects i
     SECRETS,
     BareMetalHost,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import manifests
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import control_plane, etcd, manifests
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import (
     ATTACHMENT,
     BMC,
     HINTS,
     LOGIN,
     differences,
-    mark_of,
     own_marks,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen, read
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen, has_control_plane_set, read
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import mark_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import Wanted
     from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Step
@@ -42,15 +45,33 @@ RELEASED = {"spec": {"consumerRef": None}}
 
 
 class ClusterPort:
-    def __init__(self, client: Client, wanted: Wanted, release: Release, drain_seconds: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        wanted: Wanted,
+        release: Release,
+        drain_seconds: int,
+        off: Callable[[Collection[str]], Collection[str]],
+    ) -> None:
+        """Off: of these hosts, those whose VMs do not run."""
         self._client = client
         self._wanted = wanted
         self._annotation = mark_of(release)
         self._drain_seconds = drain_seconds
+        self._off = off
         self._seen = Seen()
 
     def read(self) -> Seen:
         self._seen = read(self._client)
+        names = control_plane.replaced(self._wanted)
+        if names and control_plane.needs_etcd(self._wanted, self._seen):
+            is_gone = any(name not in self._seen.hosts for name in names)
+            self._seen = replace(self._seen, etcd=etcd.read(self._client, names, with_secrets=is_gone))
+        unknown = control_plane.of_unknown_power(self._wanted, self._seen)
+        if unknown:
+            self._seen = replace(self._seen, off=self._off(unknown))
+        if control_plane.takes(self._wanted, self._seen):
+            self._seen = replace(self._seen, has_control_plane_set=has_control_plane_set(self._client))
         return self._seen
 
     def apply(self, step: Step) -> None:
@@ -63,10 +84,24 @@ class ClusterPort:
 
     def _register(self, step: Step) -> None:
         host = self._wanted.hosts[step.target]
-        self._client.apply(manifests.of_host(host, self._wanted.lab, held=True))
+        objects = manifests.of_host(host, self._wanted.lab, held=True)
+        if control_plane.is_of_control_plane(host.name, self._wanted):
+            objects[-1]["metadata"]["labels"].update(control_plane.labels_like(host.name, self._seen))
+        self._client.apply(objects)
 
     def _release(self, step: Step) -> None:
         self._client.patch(HOSTS, step.target, MACHINE_API, RELEASED)
+
+    def _make_machine(self, step: Step) -> None:
+        """The host first, so that it is this Machine's whenever this is interrupted."""
+        self._client.patch(HOSTS, step.target, MACHINE_API, {"spec": {"consumerRef": manifests.consumer(step.remark)}})
+        other = control_plane.pattern(step.target, self._seen)
+        spec = control_plane.spec_like(other)
+        self._client.apply([manifests.machine(step.remark, step.target, other.labels, spec)])
+
+    def _guard(self, _step: Step) -> None:
+        others = {key for key in self._etcd.overrides if key != etcd.UNGUARDED}
+        self._override(None, {etcd.UNGUARDED: None} if others else None)
 
     def _scale(self, step: Step) -> None:
         self._client.scale(MACHINE_SETS, step.target, MACHINE_API, int(step.remark.rpartition(" ")[2]))
@@ -139,6 +174,38 @@ class ClusterPort:
             change = {"metadata": {"labels": {manifests.OF_LAB: self._wanted.lab}}}
             self._client.patch(SECRETS, name, MACHINE_API, change)
         self._client.delete(HOSTS, step.target, MACHINE_API)
+
+    # A node of the control plane that leaves
+
+    def _switch_off(self, step: Step) -> None:
+        self._client.patch(HOSTS, step.target, MACHINE_API, {"spec": {"online": False}})
+
+    def _unguard(self, _step: Step) -> None:
+        self._override(self._wanted.lab, {etcd.UNGUARDED: True})
+
+    def _override(self, lab: str | None, overrides: Mapping[str, Any] | None) -> None:
+        """In one go with who has done so: what others have set is left to them."""
+        change = {
+            "metadata": {"annotations": {etcd.UNGUARDED_BY: lab}},
+            "spec": {"unsupportedConfigOverrides": overrides},
+        }
+        self._client.patch(etcd.OPERATOR, etcd.NAME, "", change)
+
+    def _remove_member(self, step: Step) -> None:
+        member = next(each for each in self._etcd.members if each.name == step.target)
+        etcd.remove(self._client, self._etcd.pod, member.identity)
+
+    def _forget(self, step: Step) -> None:
+        """metal3 neither cleans it nor asks for its power any more."""
+        self._client.annotate(HOSTS, step.target, MACHINE_API, {DETACHED: FIELD_MANAGER})
+
+    def _delete_etcd_secrets(self, step: Step) -> None:
+        for name in step.target:
+            self._client.delete(SECRETS, name, etcd.NAMESPACE)
+
+    @property
+    def _etcd(self) -> etcd.Etcd:
+        return self._seen.etcd or etcd.Etcd()
 
     def _secrets_of(self, host: str) -> list[str]:
         names = manifests.secrets_of(self._seen.specs.get(host, {}))

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import (
+    CONTROL_PLANE_SETS,
     HOSTS,
     MACHINE_SETS,
     MACHINES,
@@ -23,9 +25,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects i
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.manifests import CA_KEY, CA_NAME, OF_LAB
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.etcd import Etcd
 
 CONFIG_MAPS = "configmaps"
 KINDS = {
@@ -52,6 +55,12 @@ class Seen:
     """Secrets that were made for hosts of a lab."""
     certificate: str = ""
     """Of the CA by which the cluster verifies BMCs."""
+    etcd: Etcd | None = None
+    """Where a node of the control plane is replaced."""
+    off: Collection[str] = ()
+    """Hosts whose BMCs say so, or know no such VM."""
+    has_control_plane_set: bool = False
+    """An active one, which makes Machines by itself."""
 
     def machine_of(self, host: str) -> Machine | None:
         """What has the host, or says so of itself."""
@@ -81,3 +90,14 @@ def read(client: Client) -> Seen:
         labelled=sorted(name for name, item in secrets.items() if OF_LAB in (item["metadata"].get("labels") or {})),
         certificate=(certificate.get("data") or {}).get(CA_KEY, ""),
     )
+
+
+def has_control_plane_set(client: Client) -> bool:
+    """Of an active one: releases up to 4.11 have no such kind."""
+    try:
+        found = client.get(CONTROL_PLANE_SETS, namespace=MACHINE_API)
+    except ApiError as error:
+        if error.reason != "not found":
+            raise
+        return False
+    return any((each.get("spec") or {}).get("state") == "Active" for each in found)

@@ -13,7 +13,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects i
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import evidence as diagnosis_evidence
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import of_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis.case import Case
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import PROVISIONED
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.etcd import ETCD
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import PROVISIONED
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.progress import Host, Progress
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.stages import Stage
 from ansible_collections.nometal.ipi.plugins.module_utils._core.explanations import Explanation
@@ -23,14 +24,20 @@ if TYPE_CHECKING:
 
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import Client
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation
-    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan import Waiting
     from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen
+    from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import Waiting
     from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 
 AGAIN = "Run this again to go on."
 EXPLANATIONS = {
     "nodes.slow": Explanation(
         "does not go on: {state}", "`oc describe baremetalhost -n openshift-machine-api` says more. " + AGAIN
+    ),
+    "nodes.etcd": Explanation(
+        "does not go on: {state}",
+        "`oc describe etcd cluster` says why. If fewer pods run in openshift-etcd than the control plane has nodes, "
+        "OpenShift documents that another spec.forceRedeploymentReason of etcd/cluster has its operator begin anew. "
+        + AGAIN,
     ),
     "nodes.requests": Explanation(
         "is installed, but its Node does not come: certificate requests are pending ({requests})",
@@ -61,7 +68,9 @@ def _others(client: Client, stalled: Sequence[Waiting], seen: Seen) -> Iterator[
     for waiting in stalled:
         host = seen.hosts.get(waiting.who)
         requests = pending(client) if host and host.state in PROVISIONED and not seen.node_of(waiting.who) else []
-        if requests:
+        if waiting.who == ETCD:
+            yield _found("nodes.etcd", waiting.who, state=waiting.state)
+        elif requests:
             yield _found("nodes.requests", waiting.who, requests=requests)
         elif waiting.error:
             yield _found("nodes.machine", waiting.who, error=waiting.error)

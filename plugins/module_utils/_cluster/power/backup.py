@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 900.0
 KEPT = 3
+NO_BACKUP = "etcd is not backed up, for which `oc` is needed on the host: there is only `kubectl`."
 PATTERN, DRAFTS = "etcd-*.tar", ".etcd-*.tar.new"
 PARTS = ("*/snapshot_*.db", "*/static_kuberesources_*.tar.gz")
 # In a directory of its own on the node, which is gone afterwards: what is on standard output is the archive alone.

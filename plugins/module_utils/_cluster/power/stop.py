@@ -33,7 +33,6 @@ WITHOUT_API = (
 MAY_BE_CORDONED = "Nodes may be cordoned, and their hosts paused: `make start` releases them."
 FORCE = "To stop the nodes nevertheless, set cluster_stop_force=true."
 GOES_ON = "Continuing a stop that was interrupted after nodes were switched off."
-NO_BACKUP = "etcd is not backed up, for which `oc` is needed on the host: there is only `kubectl`."
 NO_NODE_TO_BACK_UP_BY = "etcd is not backed up: no node of the control plane is ready."
 SKIP_BACKUP = "To stop without a backup of etcd, set cluster_stop_backup=false."
 

@@ -94,7 +94,7 @@ class MachineController:
                 spec.update({key: value for key, value in wanted.items() if not spec.get(key)})
             spec["online"] = True
 
-        if not _is_consumed_by(host, machine):
+        if not _is_consumed_by(host, machine) or (host.is_free and host.is_released):
             self._cluster.change(HOSTS, host.item, consume, ACTUATOR)
         marks = {HOST_OF_MACHINE: f"{NAMESPACE}/{host.name}", STATE: host.state}
         if not marks.items() <= objects.annotations_of(machine).items():
