@@ -35,9 +35,10 @@ attributes:
       - A network, a bridge or a storage pool that is missing or not started is a warning, for an earlier task may be
         about to make or start it.
 options:
-  owner:
-    description: Whose the VMs are, such as the lab's name. Lower case letters, digits and inner hyphens.
+  lab:
+    description: Name of the lab that owns the VMs. Lower case letters, digits and inner hyphens.
     type: str
+    aliases: [owner]
     required: true
   pool:
     description: libvirt storage pool of the disks, whose volumes are files. Required for VMs with disks.
@@ -46,7 +47,7 @@ options:
     description:
       - The VMs, as C(lab.nodes) of the lab model lists them.
       - With O(state=present), each needs O(vms[].vm_name), O(vms[].uuid), O(vms[].vcpus) and O(vms[].memory_mib).
-      - With O(state=absent), their names suffice; an empty list means all VMs of O(owner).
+      - With O(state=absent), their names suffice; an empty list means all VMs of O(lab).
     type: list
     elements: dict
     default: []
@@ -193,7 +194,7 @@ options:
         type: dict
   exclusive:
     description:
-      - Whether VMs of O(owner) that are not in O(vms) are removed, as O(state=absent) removes them, with their disks.
+      - Whether VMs of O(lab) that are not in O(vms) are removed, as O(state=absent) removes them, with their disks.
       - Otherwise they stay, and RV(former) names them.
     type: bool
     default: false
@@ -227,7 +228,7 @@ options:
 EXAMPLES = r"""
 - name: Make the VMs of the model
   nometal.ipi.bmh_vm:
-    owner: "{{ lab.name }}"
+    lab: "{{ lab.name }}"
     pool: "{{ lab.storage_pool.name }}"
     vms: "{{ lab.nodes }}"
 
@@ -241,7 +242,7 @@ EXAMPLES = r"""
 - name: Make a network for its card
   nometal.ipi.libvirt_bridge_net:
     name: nometal-single
-    owner: single
+    lab: single
     uuid: a90c6d3e-17f4-4b28-9e5d-c3b7f0826e14
     bridge: nm-single
     domain: single.lab.example.test
@@ -253,7 +254,7 @@ EXAMPLES = r"""
 
 - name: Make one node
   nometal.ipi.bmh_vm:
-    owner: single
+    lab: single
     pool: nometal-single
     vms:
       - vm_name: single-worker-0
@@ -270,13 +271,13 @@ EXAMPLES = r"""
 
 - name: Remove one VM with its disks
   nometal.ipi.bmh_vm:
-    owner: single
+    lab: single
     vms: [{vm_name: single-worker-0}]
     state: absent
 
 - name: Remove all VMs of the lab
   nometal.ipi.bmh_vm:
-    owner: demo
+    lab: demo
     state: absent
 """
 

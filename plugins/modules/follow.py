@@ -19,6 +19,8 @@ description:
   - Fails when the job vanished, died without a result, or does not end in time, and names what was last seen of it.
 author:
   - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.internal
 options:
   job:
     description: The job, as the task that started it returned it in C(ansible_job_id).

@@ -20,9 +20,10 @@ author:
 extends_documentation_fragment:
   - nometal.ipi.read_only
 options:
-  name:
+  lab:
     description: The lab's name. By it the installer's bootstrap VM of this lab is known.
     type: str
+    aliases: [name]
     default: ""
   domain:
     description: The lab's domain. Names in it that C(/etc/hosts) holds would shadow the lab's DNS.
@@ -154,7 +155,7 @@ EXAMPLES = r"""
 
 - name: Ask whether a host can carry a small lab
   nometal.ipi.host_doctor:
-    name: demo
+    lab: demo
     domain: demo.lab.example.test
     memory_mib: 2048
     vcpus: 4

@@ -17,6 +17,7 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.internal
   - nometal.ipi.reconciled
   - nometal.ipi.host_memory
 options:

@@ -15,6 +15,7 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.internal
   - nometal.ipi.read_only
 options:
   home:

@@ -26,9 +26,10 @@ extends_documentation_fragment:
   - nometal.ipi.reconciled
   - nometal.ipi.host_memory
 options:
-  owner:
+  lab:
     description: Name of the lab. It marks the chains, and is the only option that O(state=absent) needs.
     type: str
+    aliases: [owner]
     required: true
   networks:
     description:
@@ -75,7 +76,7 @@ requirements:
 EXAMPLES = r"""
 - name: Let the lab through the firewall
   nometal.ipi.lab_firewall:
-    owner: demo
+    lab: demo
     networks:
       - bridge: nm-demo
         forward: nat
@@ -88,7 +89,7 @@ EXAMPLES = r"""
 
 - name: Leave the firewall as it was
   nometal.ipi.lab_firewall:
-    owner: demo
+    lab: demo
     state: absent
 """
 

@@ -30,22 +30,23 @@ options:
   name:
     description:
       - Name of the network.
-      - Left out with O(state=absent), it means all networks of O(owner), except O(keep).
+      - Left out with O(state=absent), it means all networks of O(lab), except O(keep).
     type: str
-  owner:
-    description: Whose the network is, such as the lab's name. Lower case letters, digits and inner hyphens.
+  lab:
+    description: Name of the lab that owns the network. Lower case letters, digits and inner hyphens.
     type: str
+    aliases: [owner]
     required: true
   keep:
     description:
-      - Names of networks of O(owner) that stay, when O(name) is left out, or with O(exclusive=true). The owner goes on,
+      - Names of networks of O(lab) that stay, when O(name) is left out, or with O(exclusive=true). The owner goes on,
         so what is plugged into the others is not unplugged unless O(restart=allowed).
     type: list
     elements: str
     default: []
   exclusive:
     description:
-      - With O(state=present), whether networks of O(owner) other than O(name) and O(keep) are removed first.
+      - With O(state=present), whether networks of O(lab) other than O(name) and O(keep) are removed first.
     type: bool
     default: false
   leaving:
@@ -319,7 +320,7 @@ EXAMPLES = r"""
 - name: Make the lab's network
   nometal.ipi.libvirt_bridge_net:
     name: nometal-demo
-    owner: demo
+    lab: demo
     bridge: nm-demo
     domain: demo.lab.example.test
     addresses:
@@ -341,7 +342,7 @@ EXAMPLES = r"""
 - name: Make the networks of the model, and remove those that the lab had before
   nometal.ipi.libvirt_bridge_net:
     name: "{{ network.name }}"
-    owner: "{{ lab.name }}"
+    lab: "{{ lab.name }}"
     uuid: "{{ network.uuid }}"
     bridge: "{{ network.bridge }}"
     forward: "{{ network.forward }}"
@@ -362,12 +363,12 @@ EXAMPLES = r"""
 - name: Remove one network of the lab
   nometal.ipi.libvirt_bridge_net:
     name: nometal-demo
-    owner: demo
+    lab: demo
     state: absent
 
 - name: Remove all networks of the lab, whatever they are called
   nometal.ipi.libvirt_bridge_net:
-    owner: demo
+    lab: demo
     state: absent
 """
 
@@ -387,7 +388,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.network.res
 
 NAMES = {"type": "list", "elements": "str", "default": []}
 ARGUMENTS = {
-    **argument_spec(Declared, needed=("owner",)),
+    **argument_spec(Declared, needed=("lab",)),
     "keep": NAMES,
     "exclusive": {"type": "bool", "default": False},
     "leaving": NAMES,

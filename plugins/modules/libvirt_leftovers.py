@@ -18,6 +18,7 @@ description:
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
+  - nometal.ipi.internal
   - nometal.ipi.reconciled
 options:
   lab:

@@ -14,6 +14,8 @@ description:
   - The page has a picture of the lab as it really was, with what failed in red. It executes and loads nothing.
 author:
   - nometal.ipi contributors (@nometal)
+extends_documentation_fragment:
+  - nometal.ipi.internal
 attributes:
   check_mode:
     support: full

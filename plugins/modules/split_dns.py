@@ -33,15 +33,16 @@ author:
 extends_documentation_fragment:
   - nometal.ipi.reconciled
 options:
-  owner:
+  lab:
     description: Name of the lab.
     type: str
+    aliases: [owner]
     required: true
   link:
     description:
       - Bridge of the lab's network, by its interface name, 15 characters at most.
       - As long as it is not there, the lab's servers are not asked.
-      - Required with O(state=present). What is removed is known by O(owner).
+      - Required with O(state=present). What is removed is known by O(lab).
     type: str
   domains:
     description:
@@ -84,7 +85,7 @@ options:
 EXAMPLES = r"""
 - name: Resolve the lab's names on its host
   nometal.ipi.split_dns:
-    owner: demo
+    lab: demo
     link: nm-demo
     domains: [demo.lab.example.test]
     subnets: [192.168.126.0/24]
@@ -93,7 +94,7 @@ EXAMPLES = r"""
 
 - name: Leave the host's resolver as it was
   nometal.ipi.split_dns:
-    owner: demo
+    lab: demo
     link: nm-demo
     state: absent
 """
@@ -116,7 +117,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import ru
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.resolver.choice import SplitDns
 
 ARGUMENTS = {
-    "owner": {"type": "str", "required": True},
+    "lab": {"type": "str", "required": True, "aliases": ["owner"]},
     "link": {"type": "str"},
     "domains": {"type": "list", "elements": "str", "default": []},
     "subnets": {"type": "list", "elements": "str", "default": []},

@@ -10,7 +10,7 @@ short_description: The libvirt storage pool of one lab
 version_added: 0.1.0
 description:
   - Makes a libvirt storage pool of type C(dir), with its directory, started and started again at boot;
-    or removes it with the disks that M(nometal.ipi.bmh_vm) made in it for VMs of O(owner).
+    or removes it with the disks that M(nometal.ipi.bmh_vm) made in it for VMs of O(lab).
   - The pool's UUID is the owner's mark. A pool of the same name with another UUID is another owner's and is
     never touched, nor is a directory that held anything before it became the pool's.
   - Directories of the system, such as C(/home) or C(/srv) itself, and those of this collection are refused.
@@ -40,11 +40,12 @@ options:
       - Below C(/var/lib/libvirt/images) SELinux and AppArmor let VMs use it as it is.
     type: path
     required: true
-  owner:
+  lab:
     description:
-      - Whose the pool is, such as the lab's name. Disks that were made for the owner's VMs go with the pool.
+      - Name of the lab that owns the pool. Disks that were made for the owner's VMs go with the pool.
       - Without it, no disk is known to be the owner's, and a pool that holds a disk of any VM is not removed.
     type: str
+    aliases: [owner]
   state:
     description: Whether the pool is to be there, started, or gone with what was made in it.
     type: str
@@ -64,7 +65,7 @@ EXAMPLES = r"""
     name: nometal-demo
     uuid: 1ca7a10e-4f5b-5680-a8a8-317039a90d6e
     path: /var/lib/libvirt/images/nometal-demo
-    owner: demo
+    lab: demo
     state: absent
 """
 
@@ -76,7 +77,7 @@ steps:
   elements: str
   sample: [define nometal-demo, build nometal-demo, start nometal-demo, autostart nometal-demo]
 kept:
-  description: What is in the directory that was not made for O(owner), and stays, each with the reason.
+  description: What is in the directory that was not made for O(lab), and stays, each with the reason.
   returned: with O(state=absent)
   type: list
   elements: str
@@ -90,7 +91,7 @@ ARGUMENTS = {
     "name": {"type": "str", "required": True},
     "uuid": {"type": "str", "required": True},
     "path": {"type": "path", "required": True},
-    "owner": {"type": "str"},
+    "lab": {"type": "str", "aliases": ["owner"]},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "libvirt_uri": {"type": "str", "default": "qemu:///system"},
 }

@@ -31,13 +31,14 @@ options:
     description:
       - Name of the pair, after which its files are called.
       - Letters, digits, dot, hyphen and underscore; 64 characters at most.
-      - Required with O(state=present). Without it, O(state=absent) removes all pairs of O(owner).
+      - Required with O(state=present). Without it, O(state=absent) removes all pairs of O(lab).
     type: str
-  owner:
+  lab:
     description:
       - Name of the lab whose pair it is. It is noted in the pair's entry of the hook.
       - By that the lab's pairs are known when O(name) is left out. One that is named after the lab is known anyway.
     type: str
+    aliases: [owner]
   a:
     description: The end at a bridge that is there already, as a rule that of a libvirt network. Goes with O(name).
     type: dict
@@ -124,7 +125,7 @@ EXAMPLES = r"""
 
 - name: Remove all pairs of a lab
   nometal.ipi.veth_pair:
-    owner: demo
+    lab: demo
     state: absent
 """
 
@@ -153,7 +154,7 @@ ARGUMENTS = {
 }
 RULES = {
     "required_if": [("state", "present", NEEDED)],
-    "required_one_of": [("name", "owner")],
+    "required_one_of": [("name", "lab")],
     "required_together": [NEEDED],
 }
 

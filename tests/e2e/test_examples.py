@@ -72,7 +72,7 @@ ROLES = (
     *("host_prep", "lab_network", "node_vms", "bmc_emulation", "rehearsal", "ipi_install"),
     *("cluster_stop", "cluster_start", "cluster_nodes"),
 )
-PAGES = ("docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES), "docs/bmc.md")
+PAGES = ("README.md", "docs/doctor.md", *(f"roles/{role}/README.md" for role in ROLES), "docs/bmc.md")
 REMOVES = {"absent", "restored", "released", "tidied"}
 ALWAYS_REMOVES = {"cluster_removal", "directory_removal", "libvirt_leftovers"}
 # Only in check mode: they need a way to packages, a minute or more, or an hour.

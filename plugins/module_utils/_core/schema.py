@@ -59,6 +59,8 @@ class Key:
     """As an operator would write it; None when there is none or when it is derived."""
     derived: str
     required: bool
+    aliases: tuple[str, ...] = ()
+    """Of a module's argument, which Ansible reads as its name."""
 
 
 def key(value_type: ValueType, meaning: str, *, default: Any = None, derived: str = "", required: bool = False) -> Any:
@@ -69,9 +71,9 @@ def key(value_type: ValueType, meaning: str, *, default: Any = None, derived: st
     return field(metadata={"key": about}, **fallback)  # pylint: disable=invalid-field-call
 
 
-def called(name: str, declared: Any) -> Any:
+def called(name: str, declared: Any, *, aliases: tuple[str, ...] = ()) -> Any:
     """A key whose attribute has another name."""
-    declared.metadata = {"key": replace(declared.metadata["key"], name=name)}
+    declared.metadata = {"key": replace(declared.metadata["key"], name=name, aliases=aliases)}
     return declared
 
 

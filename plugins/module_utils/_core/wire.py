@@ -34,6 +34,8 @@ def _option(item: Key, *, required: bool) -> dict[str, Any]:
         option["choices"] = [str(choice) for choice in value_type.options]
     if isinstance(value_type, Section) and value_type.has_options and not value_type.ignores_others:
         option["options"] = argument_spec(value_type.declared)
+    if item.aliases:
+        option["aliases"] = [*item.aliases]
     if required:
         option["required"] = True
     elif "options" in option and item.default == {}:

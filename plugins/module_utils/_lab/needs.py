@@ -88,7 +88,7 @@ NAMES = ListOf(types.TEXT)
 class Needs:
     """What the lab needs of its host, and what it already owns there."""
 
-    name: str = key(types.TEXT, "The lab's name.", default="")
+    name: str = called("lab", key(types.TEXT, "The lab's name.", default=""), aliases=("name",))
     domain: str = key(types.TEXT, "The lab's domain.", default="")
     install: bool = key(YesNo(), "Whether a real installation is configured.", default=False)
     installed: bool = key(YesNo(), "Whether its cluster is there, so that no bootstrap VM comes.", default=False)

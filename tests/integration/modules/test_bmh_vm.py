@@ -518,7 +518,7 @@ def test_wrong_names_are_refused_also_where_vms_are_to_go(libvirtd: PrivateLibvi
     gone = refused(libvirtd, {"vm_name": ""}, {"vm_name": "../demo-1"}, owner="../demo", state="absent")
     allowed = "up to 200 letters, digits, dots, hyphens and underscores, the first a letter or digit"
     assert gone.splitlines()[1:] == [
-        "- owner: must be lower case letters, digits and inner hyphens, without a dot (got '../demo')",
+        "- lab: must be lower case letters, digits and inner hyphens, without a dot (got '../demo')",
         f"- vms[0]: vm_name: must be {allowed} (got '')",
         f"- vms[1]: vm_name: must be {allowed} (got '../demo-1')",
     ]

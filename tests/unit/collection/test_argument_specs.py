@@ -73,7 +73,7 @@ def test_they_agree(declared: type, spec: dict[str, Any], others: set[str]) -> N
         ("vcpus", {"type": "str"}, "vcpus: type"),
         ("vcpus", {"default": 1}, "vcpus: default"),
         ("bridges", {"type": "str"}, "bridges: no list"),
-        ("name", {"required": True}, "name: required"),
+        ("lab", {"required": True}, "lab: required"),
         ("vms", {"options": {}}, "vms.uuid: only one has it"),
         (
             "ports",
@@ -106,7 +106,7 @@ def undocumented(spec: Mapping[str, Any], told: Mapping[str, Any], where: str = 
         option, about = spec[name], told[name]
         for part, otherwise in (
             *(("type", "str"), ("elements", None), ("required", False)),
-            *(("default", None), ("choices", None)),
+            *(("default", None), ("choices", None), ("aliases", None)),
         ):
             if option.get(part, otherwise) != about.get(part, otherwise):
                 yield f"{where}{name}: {part}"
@@ -126,7 +126,7 @@ def test_modules_are_documented_as_they_are(name: str) -> None:
         ("forward", {"choices": ["nat"]}, "forward: choices"),
         ("addresses", {"elements": "str"}, "addresses: elements"),
         ("addresses", {"suboptions": {}}, "addresses.cidr: only one has it"),
-        ("owner", {"required": False}, "owner: required"),
+        ("lab", {"required": False}, "lab: required"),
     ],
 )
 def test_a_difference_of_the_documentation_is_found(name: str, change: dict[str, Any], difference: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 import report_picture
 import role_readmes
 import yaml
+from support import plugin_docs
 
 ROOT = Path(__file__).parents[3]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
@@ -21,8 +24,29 @@ def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def test_the_action_group_names_all_modules() -> None:
-    assert load(ROOT / "meta" / "runtime.yml")["action_groups"]["ipi"] == MODULES
+@pytest.mark.parametrize(("group", "option"), [("ipi", "lab"), ("libvirt", "libvirt_uri"), ("host_baseline", "memory")])
+def test_an_action_group_names_the_modules_that_have_its_option(group: str, option: str) -> None:
+    groups = load(ROOT / "meta" / "runtime.yml")["action_groups"]
+    assert groups[group] == [module for module in MODULES if option in plugin_docs.of_module(module)["options"]]
+    assert len(groups) == 3, "the option of every group is looked at"
+
+
+def test_no_module_calls_the_lab_by_another_name() -> None:
+    assert [module for module in MODULES if "owner" in plugin_docs.of_module(module)["options"]] == []
+
+
+def test_defaults_of_a_group_reach_its_modules(tmp_path: Path) -> None:
+    task = {"name": "Ask", "nometal.ipi.cluster_info": {}, "register": "found"}
+    shown = {"name": "Show", "ansible.builtin.debug": {"msg": "is {{ found.state }}"}}
+    defaults = {"group/nometal.ipi.ipi": {"lab": "not-there"}}
+    play = {"hosts": "localhost", "gather_facts": False, "module_defaults": defaults, "tasks": [task, shown]}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    python = f"ansible_python_interpreter={sys.executable}"
+    program = Path(sys.executable).with_name("ansible-playbook")
+    command: list[Path | str] = [program, tmp_path / "play.yml", "-i", "localhost,", "-c", "local", "-e", python]
+    paths = {"ANSIBLE_COLLECTIONS_PATH": str(ROOT / "playbooks/collections"), "ANSIBLE_HOME": str(tmp_path)}
+    done = subprocess.run(command, env={**os.environ, **paths}, check=False, text=True, capture_output=True)
+    assert "is nothing" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("module", MODULES)

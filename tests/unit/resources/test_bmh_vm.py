@@ -198,9 +198,7 @@ def test_the_mark_remembers_disks_that_are_no_longer_declared() -> None:
 
 
 def arguments(*vms: dict[str, Any], **others: Any) -> dict[str, Any]:
-    checked = ArgumentSpecValidator(module.ARGUMENTS).validate(
-        {"owner": "demo", "pool": "p", "vms": list(vms), **others}
-    )
+    checked = ArgumentSpecValidator(module.ARGUMENTS).validate({"lab": "demo", "pool": "p", "vms": list(vms), **others})
     assert not checked.error_messages
     return checked.validated_parameters
 

@@ -33,7 +33,7 @@ V6 = {"gateway": "FD00:126:0::1", "cidr": "fd00:126::/64", "prefix": 64, "family
 
 def params(**other: Any) -> dict[str, Any]:
     network = {"name": "nometal-demo", "bridge": "nm-demo", "forward": "nat", "addresses": [V4]}
-    return {"owner": "demo", "networks": [network], "bridges": ["baremetal"], "ports": [], **other}
+    return {"lab": "demo", "networks": [network], "bridges": ["baremetal"], "ports": [], **other}
 
 
 def lab(forward: str = "nat", addresses: tuple[dict[str, Any], ...] = (V4,)) -> Lab:
@@ -94,7 +94,7 @@ def test_neighbouring_ports_become_ranges() -> None:
 
 def test_a_long_name_gives_chains_that_iptables_accepts() -> None:
     long = ["a" * 54, "a" * 53 + "b"]
-    tags = {from_dict(Lab, params(owner=owner)).tag for owner in long}
+    tags = {from_dict(Lab, params(lab=owner)).tag for owner in long}
     assert len(tags) == 2
     assert all(len(f"{tag}-guard") <= 28 for tag in tags)
 
@@ -183,15 +183,15 @@ def test_what_is_in_firewalld_is_known_by_its_text() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"owner": "a b"}, r"owner: must be lower case letters, .* \(got 'a b'\)"),
+        ({"lab": "a b"}, r"lab: must be lower case letters, .* \(got 'a b'\)"),
         ({"bridges": ["x" * 16]}, r"bridges\[0\]: must be at most 15 characters long, the limit of Linux \(got 'x+'\)"),
         (
             {"networks": [{"bridge": "b", "forward": "bridge"}]},
             r"networks\[0\].forward: must be one of .* \(got \'bridge\'\)",
         ),
         (
-            {"owner": "A", "networks": [{}], "bridges": ["; reboot"]},
-            r"(?s)owner: must be .*networks\[0\].bridge: missing.*networks\[0\].forward: missing.*bridges\[0\]",
+            {"lab": "A", "networks": [{}], "bridges": ["; reboot"]},
+            r"(?s)lab: must be .*networks\[0\].bridge: missing.*networks\[0\].forward: missing.*bridges\[0\]",
         ),
         (
             {"networks": [{"bridge": "b", "forward": "nat", "addresses": [{**V4, "gateway": "10.0.0.1"}]}]},

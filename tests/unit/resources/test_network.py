@@ -407,7 +407,7 @@ def parsed(params: dict[str, Any]) -> dict[str, Any]:
 
 PARAMS: dict[str, Any] = {
     "name": "nometal-demo",
-    "owner": "demo",
+    "lab": "demo",
     "bridge": "nm-demo",
     "addresses": [{"cidr": "192.168.126.0/24", "gateway": "192.168.126.1"}],
     "dhcp": {
@@ -464,7 +464,7 @@ def test_whatever_the_model_yields_is_taken_as_it_is(machine_network: dict[str, 
 def _takes(lab: dict[str, Any]) -> None:
     for network in lab["networks"]:
         slice_ = {key: value for key, value in network.items() if key != "role"}
-        wanted = network_from(parsed({**slice_, "owner": lab["name"]}))
+        wanted = network_from(parsed({**slice_, "lab": lab["name"]}))
         assert wanted.definition
         text = network_xml.edited(network_xml.new(wanted.name, network["uuid"]), lab["name"], wanted.definition)
         assert network_xml.definition_of(text) == wanted.definition
@@ -495,8 +495,8 @@ def test_a_pool_with_routes_hands_out_the_default_route_too_unless_isolated() ->
             r"bridge: must be at most 15 characters long, .* \(got 'a-name-that-is-long'\)",
         ),
         (("name",), "", r"name: must be 1 to 100 letters, .* \(got ''\)"),
-        (("owner",), "", r"owner: must be lower case letters, .* \(got ''\)"),
-        (("owner",), "x y<z>", r"owner: must be lower case letters, .* \(got 'x y<z>'\)"),
+        (("lab",), "", r"lab: must be lower case letters, .* \(got ''\)"),
+        (("lab",), "x y<z>", r"lab: must be lower case letters, .* \(got 'x y<z>'\)"),
         (("bridge",), "lo", r"bridge: must be another name than lo, all, default, which Linux reserves \(got 'lo'\)"),
         (("uuid",), "demo", r"uuid: must be a UUID, .* \(got 'demo'\)"),
         (("domain",), "a b", r"domain: must be a domain in lower case, .* \(got 'a b'\)"),
@@ -607,17 +607,17 @@ def test_what_is_wrong_is_named(where: tuple[Any, ...], value: Any, complaint: s
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"name": ""}, {"owner": ""}, {"name": "", "owner": ""}, {"owner": "x y<z>"}, {"state": "present"}]
+    "wrong", [{"name": ""}, {"lab": ""}, {"name": "", "lab": ""}, {"lab": "x y<z>"}, {"state": "present"}]
 )
 def test_an_empty_name_is_not_all_names(wrong: dict[str, str]) -> None:
-    params = parsed({"owner": "demo", "state": "absent", **wrong})
-    with pytest.raises(OperatorError, match=r"(name|owner): (must be|missing)"):
+    params = parsed({"lab": "demo", "state": "absent", **wrong})
+    with pytest.raises(OperatorError, match=r"(name|lab): (must be|missing)"):
         act({**params, "libvirt_uri": "test:///default"}, check_mode=False)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    params = parsed({**PARAMS, "mtu": 1, "owner": " ", "ntp_servers": ["x"]})
-    with pytest.raises(OperatorError, match=r"(?s)is invalid:.*owner.*mtu.*ntp_servers"):
+    params = parsed({**PARAMS, "mtu": 1, "lab": " ", "ntp_servers": ["x"]})
+    with pytest.raises(OperatorError, match=r"(?s)is invalid:.*lab.*mtu.*ntp_servers"):
         network_from(params)
 
 

@@ -36,7 +36,7 @@ HELD = Settings(("server=/one.test/192.0.2.1",))
 NONE = HostResolver({})
 DESIRED = HostResolver({"resolv.conf": HELD})
 PARAMS: dict[str, Any] = {
-    "owner": "one",
+    "lab": "one",
     "link": "nm-one",
     "domains": ["One.Lab.Test."],
     "subnets": ["192.168.126.0/24", "fd00:126::/64"],
@@ -94,7 +94,7 @@ def test_reverse_zones(subnet: str, zones: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"owner": "../x"}, r"owner: must be lower case letters, .* \(got '../x'\)"),
+        ({"lab": "../x"}, r"lab: must be lower case letters, .* \(got '../x'\)"),
         (
             {"link": "a-name-that-is-too-long"},
             r"link: must be at most 15 characters long, .* \(got 'a-name",
@@ -129,9 +129,9 @@ def test_what_is_wrong_is_named(wrong: dict[str, Any], said: str) -> None:
 
 def test_all_that_is_wrong_is_named_at_once() -> None:
     with pytest.raises(OperatorError) as caught:
-        lab_from({**PARAMS, "owner": "", "link": "", "domains": ["a", "b"], "subnets": ["c"], "servers": ["d"]})
+        lab_from({**PARAMS, "lab": "", "link": "", "domains": ["a", "b"], "subnets": ["c"], "servers": ["d"]})
     assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
-        "owner",
+        "lab",
         "link",
         "domains",
         "domains",

@@ -133,7 +133,7 @@ def test_check_mode_on_a_host_without_libvirt_foresees_all_steps(tmp_path: Path)
         "name": POOL.name,
         "uuid": POOL.uuid,
         "path": str(tmp_path / "pool"),
-        "owner": None,
+        "lab": None,
         "state": "present",
         "libvirt_uri": f"qemu+unix:///system?socket={tmp_path}/none",
     }

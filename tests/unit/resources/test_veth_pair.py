@@ -162,7 +162,7 @@ GIVEN: dict[str, Any] = {
         ),
         ({"b": {"name": "nmn-demo", "bridge": "x"}}, r"b.name: must be another name than a.name \(got 'nmn-demo'\)"),
         ({"b": {"name": "x", "bridge": "nmn-demo"}}, r"b.bridge: must be another name than a.name \(got 'nmn-demo'\)"),
-        ({"owner": "../demo"}, r"owner: must be lower case letters, .* \(got '../demo'\)"),
+        ({"lab": "../demo"}, r"lab: must be lower case letters, .* \(got '../demo'\)"),
     ],
 )
 def test_nonsense_is_refused_and_named(changed: dict[str, Any], complaint: str) -> None:
@@ -444,8 +444,8 @@ def test_without_pyroute2_the_files_of_a_pair_go_all_the_same(monkeypatch: pytes
     monkeypatch.setattr(network_hook, "ENTRIES", tmp_path)
     monkeypatch.setattr(hook_entry, "ENTRIES", tmp_path)
     (tmp_path / "nmn-demo.veth").write_text("#!/bin/sh\n", encoding="utf-8")
-    params = {"name": None, "owner": "demo", "state": "absent"}
+    params = {"name": None, "lab": "demo", "state": "absent"}
     assert port.run(params, check_mode=False)["steps"] == [f"remove {tmp_path}/nmn-demo.veth"]
     assert not tmp_path.exists()
-    with pytest.raises(OperatorError, match=r"owner: must be lower case letters, .* \(got '../demo'\)"):
-        port.run({**params, "owner": "../demo"}, check_mode=False)
+    with pytest.raises(OperatorError, match=r"lab: must be lower case letters, .* \(got '../demo'\)"):
+        port.run({**params, "lab": "../demo"}, check_mode=False)

@@ -74,7 +74,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Lab:
-    owner: str = key(types.CLUSTER_NAME, "The lab.", required=True)
+    owner: str = called("lab", key(types.CLUSTER_NAME, "The lab.", required=True), aliases=("owner",))
     networks: tuple[Network, ...] = key(
         ListOf(Section(Network, ignores_others=True)), "Its libvirt networks.", default=[]
     )

@@ -24,7 +24,14 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import (
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import InvalidDataError, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Choice, Whole, YesNo
-from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import ListOf, Section, Text, ValueType, key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import (
+    ListOf,
+    Section,
+    Text,
+    ValueType,
+    called,
+    key,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import record_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
 
@@ -215,7 +222,7 @@ class Dns:
 @dataclass(frozen=True)
 class Declared:
     name: str = key(NAME, "Its name.", required=True)
-    owner: str = key(types.CLUSTER_NAME, "Whose it is.", required=True)
+    owner: str = called("lab", key(types.CLUSTER_NAME, "Whose it is.", required=True), aliases=("owner",))
     bridge: str = key(types.INTERFACE, "Its bridge.", required=True)
     uuid: str | None = key(_or_none(types.UUID), "Its UUID, when it is made.")
     forward: Forward = key(Choice(tuple(Forward)), "How guests reach the outside.", default="nat")
@@ -236,5 +243,5 @@ class Declared:
 class Removed:
     """Networks that are to be gone: one, or all of the owner."""
 
-    owner: str = key(types.CLUSTER_NAME, "Whose they are.", required=True)
+    owner: str = called("lab", key(types.CLUSTER_NAME, "Whose they are.", required=True), aliases=("owner",))
     name: str | None = key(NAME, "The one.")

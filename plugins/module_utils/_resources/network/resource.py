@@ -102,7 +102,7 @@ class LabNetwork(Resource["Network | None", NetworkPort]):
         params = self.params
         with connect(params["libvirt_uri"]) as connection:
             yield NetworkPort(
-                connection, params["name"], params["owner"], self._desired, uuid=params["uuid"], adopt=params["adopt"]
+                connection, params["name"], params["lab"], self._desired, uuid=params["uuid"], adopt=params["adopt"]
             )
 
     def conflicts(self) -> Sequence[str]:
@@ -133,7 +133,7 @@ def _others(params: dict[str, Any], keep: list[str], *, check_mode: bool) -> lis
     """The owner's networks to remove. A lab whose specification has changed knows no longer what it called them."""
     try:
         with connect(params["libvirt_uri"]) as connection:
-            names = [name for name in names_owned_by(connection, params["owner"]) if name not in keep]
+            names = [name for name in names_owned_by(connection, params["lab"]) if name not in keep]
             if keep and params["restart"] == "refused":
                 refuse_to_unplug(connection, Leaving(names, params["leaving"]), keep)
             return names

@@ -124,17 +124,17 @@ def lab_from(params: dict[str, Any]) -> Lab:
     """All that is wrong is said at once. To remove a lab, only its name is needed."""
     problems: list[str] = []
     present = params["state"] == "present"
-    _sound(_owner, [params["owner"]], problems)
+    _sound(_owner, [params["lab"]], problems)
     _sound(_link, [params["link"]] if params["link"] is not None else [], problems)
     domains = _sound(domain, params["domains"] if present else [], problems)
     zones = _sound(reverse_zones, params["subnets"] if present else [], problems)
     servers = _sound(server, params["servers"] if present else [], problems)
     names = _sound(domain, params["names"] if present else [], problems)
     if present and not (params["servers"] and (params["domains"] or params["subnets"])):
-        problems.append(f"Of lab {params['owner']}, servers and at least one of domains and subnets must be given.")
+        problems.append(f"Of lab {params['lab']}, servers and at least one of domains and subnets must be given.")
     refuse_all(problems)
     return Lab(
-        owner=params["owner"],
+        owner=params["lab"],
         link=params["link"] or "",
         domains=tuple(dict.fromkeys([*domains, *chain.from_iterable(zones)])),
         servers=tuple(dict.fromkeys(servers)),
@@ -151,7 +151,7 @@ def _sound(read: Callable[[str], Part], texts: Iterable[str], problems: list[str
 
 
 def _owner(text: str) -> str:
-    return _named("owner", cluster_name, text)
+    return _named("lab", cluster_name, text)
 
 
 def _link(text: str) -> str:
@@ -171,7 +171,7 @@ def refuse_taken_domains(lab: Lab, held: Iterable[tuple[str, Sequence[str]]]) ->
     problems = [f"{domain} is lab {other}'s on this host already." for other, domain in taken if other != lab.owner]
     if problems:
         cure = "Give each lab domains and subnets of its own (subnets in one /24 share its reverse zone)"
-        problems.append(f"{cure}, or remove a lab that is no longer there with state=absent and its name as owner.")
+        problems.append(f"{cure}, or remove a lab that is no longer there with state=absent and its name as lab.")
         raise OperatorError("\n".join(problems))
 
 

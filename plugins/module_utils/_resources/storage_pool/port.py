@@ -196,7 +196,7 @@ class LabPool(Resource["StoragePool | None", StoragePoolPort]):
     @contextmanager
     def open(self) -> Iterator[StoragePoolPort]:
         with connect(self.params["libvirt_uri"]) as connection:
-            port = StoragePoolPort(connection, self._pool, volume_marks.made_by(self.params["owner"]))
+            port = StoragePoolPort(connection, self._pool, volume_marks.made_by(self.params["lab"]))
             yield port
             self._kept = port.kept or self._kept
 
@@ -204,7 +204,7 @@ class LabPool(Resource["StoragePool | None", StoragePoolPort]):
         if self.is_wanted:
             return self.port.conflicts()
         self._stranger, self._kept = self.port.stranger(), self.port.stays()
-        return self.port.users(self.params["owner"])
+        return self.port.users(self.params["lab"])
 
     def plan(self, current: StoragePool | None, desired: StoragePool | None) -> Sequence[Step]:
         return plan(current, desired)

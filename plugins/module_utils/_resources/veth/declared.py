@@ -13,7 +13,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import key_types
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import LARGEST_MTU, SMALLEST_MTU, USUAL_MTU
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import InvalidDataError, must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.scalars import Whole, YesNo
-from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section, Text, key
+from ansible_collections.nometal.ipi.plugins.module_utils._core.schema import Section, Text, called, key
 from ansible_collections.nometal.ipi.plugins.module_utils._observe import wiring
 
 NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
@@ -45,7 +45,7 @@ class Declared:
     name: str = key(NAME, "Name of the pair.", required=True)
     a: Plug = key(Section(Plug), "The end at a libvirt network's bridge.", required=True)
     b: NodePlug = key(Section(NodePlug), "The end at the bridge of the nodes.", required=True)
-    owner: str | None = key(types.CLUSTER_NAME, "The lab whose pair it is.")
+    owner: str | None = called("lab", key(types.CLUSTER_NAME, "The lab whose pair it is."), aliases=("owner",))
     mtu: int = key(Whole(SMALLEST_MTU, LARGEST_MTU), "MTU of both ends.", default=USUAL_MTU)
     shared: bool = key(YesNo(), "Whether others may be on the bridge of the nodes.", default=False)
 
@@ -68,4 +68,6 @@ class Declared:
 class Removed:
     """All pairs of a lab, to be gone."""
 
-    owner: str = key(types.CLUSTER_NAME, "The lab whose pairs they are.", required=True)
+    owner: str = called(
+        "lab", key(types.CLUSTER_NAME, "The lab whose pairs they are.", required=True), aliases=("owner",)
+    )

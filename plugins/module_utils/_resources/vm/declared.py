@@ -157,7 +157,7 @@ class Vm(Located):
 
 @dataclass(frozen=True)
 class Declared:
-    owner: str = key(types.CLUSTER_NAME, "Whose the VMs are.", required=True)
+    owner: str = called("lab", key(types.CLUSTER_NAME, "Whose the VMs are.", required=True), aliases=("owner",))
     pool: str | None = key(POOL, "Storage pool of the disks.")
     vms: tuple[Vm, ...] = key(ListOf(Section(Vm)), "The VMs.", default=[])
 
@@ -171,7 +171,7 @@ class NamedVm:
 class Removed:
     """All that matters of VMs that are to be gone."""
 
-    owner: str = key(types.CLUSTER_NAME, "Whose the VMs are.", required=True)
+    owner: str = called("lab", key(types.CLUSTER_NAME, "Whose the VMs are.", required=True), aliases=("owner",))
     vms: tuple[NamedVm, ...] = key(ListOf(Section(NamedVm, ignores_others=True)), "The VMs.", default=[])
 
 
