@@ -54,7 +54,7 @@ teardown: $(VENV)/.lab ## Remove the lab, or another one by NAME=..., and leave 
 	$(IN_VENV) ansible-playbook playbooks/teardown.yml -i $(LAB) $(BY_NAME) $(ARGS)
 
 # What is short runs beside the rest, in the order given.
-PARTS = lint types unit sanity molecule caches hosts
+PARTS = lint types unit sanity docs molecule caches hosts
 
 test: ## Install what the tests need and run them all, with a summary
 	@tests/run $(PARTS)
@@ -92,6 +92,10 @@ docs: $(VENV)/.test ## Write what is generated: the reference of lab_spec, the r
 	$(VENV)/bin/python scripts/lab_reference.py
 	$(VENV)/bin/python scripts/role_readmes.py
 	$(VENV)/bin/python scripts/report_picture.py
+
+.PHONY: docs-site
+docs-site: $(VENV)/.test ## Build the documentation site, with pages of all modules and roles, in build/docs-site/html
+	@$(VENV)/bin/python scripts/docs_site/build.py build/docs-site
 
 clean: ## Remove the virtualenv and what the tests have built
 	rm -rf $(VENV) build bmc/build bmc/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -15,7 +15,8 @@ description:
   - The job tells its steps by appending lines to a file, each a JSON object. C(at) is the time in seconds since the job
     began, C(who) is any subject and C(state) says in a few words where it is. C(trouble) is true for bad news.
     C(part), a number from 0 to 1, says how much is done; a table shows it as a bar, a line in percent.
-  - Ends when the job ends, and returns what the job's own module returned, so that the task fails when the job failed.
+  - Ends when the job ends, and returns what the job's own module returned, C(changed) and C(failed) among it, so that
+    the task fails when the job failed. What Ansible adds to a job, such as C(finished), is left out.
   - Fails when the job vanished, died without a result, or does not end in time, and names what was last seen of it.
 author:
   - nometal.ipi contributors (@nometal)
@@ -79,12 +80,6 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-"*":
-  description:
-    - What the job's own module returned, C(changed) and C(failed) among it.
-    - What Ansible adds to a job, such as C(ansible_job_id) and C(finished), is left out.
-  returned: when the job has ended
-  type: raw
 msg:
   description: What became of the job, and what was last seen of it.
   returned: when there is no result of the job
