@@ -97,6 +97,13 @@ docs: $(VENV)/.test ## Write what is generated: the reference of lab_spec, the r
 docs-site: $(VENV)/.test ## Build the documentation site, with pages of all modules and roles, in build/docs-site/html
 	@$(VENV)/bin/python scripts/docs_site/build.py build/docs-site
 
+.PHONY: execution-environment
+EE := build/execution-environment
+execution-environment: $(VENV)/.test ## Pack the collection, and write the build context of an execution environment with it
+	@rm -rf $(EE)
+	@$(IN_VENV) ansible-galaxy collection build --output-path $(EE)
+	@$(IN_VENV) ansible-builder create --output-filename Containerfile --context $(EE)/context
+
 clean: ## Remove the virtualenv and what the tests have built
 	rm -rf $(VENV) build bmc/build bmc/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 

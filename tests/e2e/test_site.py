@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from support import checkout, interruption, lab_host, made_lab, snapshot, stranger
+from support import checkout, controller, interruption, lab_host, made_lab, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
 from support.modules import run_on
@@ -388,7 +388,8 @@ def test_a_pool_of_somebody_else_by_our_name_is_refused(host: LabHost, tmp_path:
 
 
 def test_it_works_by_fully_qualified_names_from_the_built_collection(host_of_lab: LabHost, short_path: Path) -> None:
-    programs = Path(sys.executable).parent
+    """With what an execution environment has, and nothing else."""
+    programs = controller.environment()
     galaxy = [str(programs / "ansible-galaxy"), "collection"]
     subprocess.run(
         [*galaxy, "build", "--output-path", str(short_path)], cwd=checkout.ROOT, check=True, capture_output=True

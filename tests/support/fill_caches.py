@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from support import (
     ansible_package,
+    controller,
     guest_image,
     ironic,
     kept_code,
@@ -41,6 +42,7 @@ def fill() -> None:
     _made(ironic.environment)
     for name in ansible_package.PARTS:
         _made(ansible_package.collections, name)
+    _made(controller.environment)
 
 
 def _made(make: Callable[..., object], *arguments: Any, **options: Any) -> None:
