@@ -6,13 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import checkout, lab_host
-from support.modules import run_on
+from support import lab_host
+from support.modules import run_in
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from support.lab_host import LabHost
 
@@ -27,30 +26,23 @@ ENTRY = "/etc/libvirt/hooks/nometal.d/nmn-demo.veth"
 NM_FILE = "/etc/NetworkManager/conf.d/nometal-nmn-demo.conf"
 NETWORKD_FILE = "/etc/systemd/network/0-0-nometal-nmn-demo.network"
 CATCH_ALL = "[Match]\nType=ether bridge\nName=!host0\n\n[Network]\nAddress=10.99.0.1/24\nLinkLocalAddressing=no\n"
-INSTALL = "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qqy --no-install-recommends install "
 
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[LabHost]:
     """With NetworkManager, networkd and its file for all links, and libvirt with our hook."""
-    with lab_host.start(mirror=True) as started:
-        started.run(INSTALL + "network-manager")
+    with lab_host.start(layer="peers") as started:
+        started.run("systemctl enable --now NetworkManager")
         started.write("/etc/systemd/network/00-all.network", CATCH_ALL)
         started.run("systemctl enable --now systemd-networkd")
         started.run(["virsh", "net-define", "/dev/stdin"], input=NETWORK)
         started.run("virsh net-autostart demo && virsh net-start demo")
+        run_in(started, "libvirt_service", {})
         yield started
 
 
-@pytest.fixture(scope="module")
-def inventory(host: LabHost, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    prepared = checkout.inventory(host, tmp_path_factory.mktemp("inventory"))
-    run_on(prepared, "libvirt_service", {})
-    return prepared
-
-
-def veth_pair(inventory: Path, **changed: Any) -> dict[str, Any]:
-    return run_on(inventory, "veth_pair", {**PAIR, **changed})
+def veth_pair(host: LabHost, **changed: Any) -> dict[str, Any]:
+    return run_in(host, "veth_pair", {**PAIR, **changed})
 
 
 def links(host: LabHost) -> dict[str, tuple[str, str | None]]:
@@ -70,24 +62,22 @@ def managed(host: LabHost) -> set[str]:
     return set(by_nm.split()) | set(by_networkd.split())
 
 
-def test_it_is_made_and_link_managers_leave_it_alone(host: LabHost, inventory: Path) -> None:
-    made = veth_pair(inventory)
+def test_it_is_made_and_link_managers_leave_it_alone(host: LabHost) -> None:
+    made = veth_pair(host)
     assert made["steps"][:3] == [f"write {ENTRY}", f"write {NM_FILE}", f"write {NETWORKD_FILE}"]
     assert is_well(host)
     assert not managed(host) & OURS
-    assert not veth_pair(inventory)["changed"]
+    assert not veth_pair(host)["changed"]
 
 
-def test_what_link_managers_did_to_it_without_their_files_is_repaired_in_one_run(
-    host: LabHost, inventory: Path
-) -> None:
+def test_what_link_managers_did_to_it_without_their_files_is_repaired_in_one_run(host: LabHost) -> None:
     host.run(f"rm {NM_FILE} {NETWORKD_FILE} && nmcli general reload conf && networkctl reload")
     wait_until("they have laid hands on it", lambda: managed(host) >= {"nmn-demo", "nmb-demo"})
-    steps = veth_pair(inventory)["steps"]
+    steps = veth_pair(host)["steps"]
     assert {f"write {NM_FILE}", f"write {NETWORKD_FILE}"} <= set(steps)
     assert not managed(host) & OURS
     assert is_well(host)
-    assert not veth_pair(inventory)["changed"]
+    assert not veth_pair(host)["changed"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +89,7 @@ def test_what_link_managers_did_to_it_without_their_files_is_repaired_in_one_run
         "systemctl restart libvirtd && virsh net-destroy demo && virsh net-start demo",
     ],
 )
-def test_it_is_back_without_ansible_after(host: LabHost, inventory: Path, event: str) -> None:
+def test_it_is_back_without_ansible_after(host: LabHost, event: str) -> None:
     if event == "reboot":
         host.reboot()
     elif event == "power cut":
@@ -108,23 +98,23 @@ def test_it_is_back_without_ansible_after(host: LabHost, inventory: Path, event:
         host.run(event)
     wait_until("the pair is back", lambda: is_well(host))
     assert not managed(host) & OURS
-    assert not veth_pair(inventory)["changed"]
+    assert not veth_pair(host)["changed"]
 
 
-def test_a_restart_of_libvirt_does_not_touch_it(host: LabHost, inventory: Path) -> None:
+def test_a_restart_of_libvirt_does_not_touch_it(host: LabHost) -> None:
     before = host.run("ip -oneline link").stdout
     host.run("systemctl restart libvirtd && virsh net-list")
     assert host.run("ip -oneline link").stdout == before
 
 
-def test_another_pairs_files_stay(host: LabHost, inventory: Path) -> None:
+def test_another_pairs_files_stay(host: LabHost) -> None:
     other = {"name": "other", "a": {"name": "other-a"}, "b": {"name": "other-b", "bridge": "baremetal"}}
-    run_on(inventory, "veth_pair", other)
-    veth_pair(inventory, state="absent")
+    run_in(host, "veth_pair", other)
+    veth_pair(host, state="absent")
     files = host.run("ls /etc/libvirt/hooks/nometal.d /etc/NetworkManager/conf.d /etc/systemd/network").stdout.split()
     left = {"other.veth", "nometal-other.conf", "0-0-nometal-other.network"}
     assert {name for name in files if "other" in name or "demo" in name} == left
     assert links(host)["baremetal"] == ("UP", None)
-    run_on(inventory, "veth_pair", {**other, "state": "absent"})
+    run_in(host, "veth_pair", {**other, "state": "absent"})
     assert not {"baremetal", "other-a", "nmn-demo"} & set(links(host))
     assert host.run("ls /etc/libvirt/hooks").stdout.split() == ["network.d"]

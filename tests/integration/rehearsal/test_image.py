@@ -90,8 +90,7 @@ def given(**changed: Any) -> dict[str, Any]:
 
 
 def run(host: LabHost, *, check_mode: bool = False, **changed: Any) -> dict[str, Any]:
-    inventory = host.inventory("hypervisor")
-    return modules.run_on(inventory, "rehearsal_image", given(**changed), check_mode=check_mode)
+    return modules.run_in(host, "rehearsal_image", given(**changed), check_mode=check_mode)
 
 
 def kept(host: LabHost) -> list[str]:
