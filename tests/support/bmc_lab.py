@@ -186,10 +186,15 @@ class BmcLab:
         self.connection = libvirt.open(self.libvirtd.uri)
 
     def vm(self, *, firmware: str = "uefi", disk: Path | None = None, memory: int = 192, more: str = "") -> Vm:
-        """Define a VM that is off; its disk begins with the image's content, or is empty."""
+        """Define a VM that is off; its disk begins with the image's content, or is empty.
+
+        One with UEFI halts when it is on: if nothing boots, it asks the network for ever, and takes a processor for it.
+        """
         number = len(self.vms)
         vm = Vm(self, f"node-{number}", UUIDS[number])
         file = f"/var/lib/libvirt/images/{vm.name}.qcow2"
+        if disk is None and firmware == "uefi":
+            disk = redfish_images.disk("a system that halts")
         if disk:
             redfish_images.qcow2(disk, self.libvirtd.path(file), "1G")
         else:

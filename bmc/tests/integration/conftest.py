@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import libvirt
 import pytest
 from support import bmc_lab, private_libvirtd
 
@@ -21,9 +22,17 @@ def libvirtd() -> Iterator[PrivateLibvirtd]:
 
 
 @pytest.fixture(scope="session")
-def running_lab(libvirtd: PrivateLibvirtd) -> Iterator[BmcLab]:
+def lab_of_all(libvirtd: PrivateLibvirtd) -> Iterator[BmcLab]:
     with bmc_lab.start(libvirtd) as lab:
         yield lab
+
+
+@pytest.fixture(scope="module")
+def running_lab(lab_of_all: BmcLab) -> Iterator[BmcLab]:
+    """The lab, whose VMs are off afterwards."""
+    yield lab_of_all
+    for domain in lab_of_all.connection.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_ACTIVE):
+        domain.destroy()
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +46,9 @@ def neighbour(running_lab: BmcLab) -> Vm:
 
 
 @pytest.fixture(scope="session")
-def twenty(running_lab: BmcLab) -> list[Vm]:
+def twenty(lab_of_all: BmcLab) -> list[Vm]:
     """For what is to be seen with many VMs only; they are off."""
-    return [running_lab.vm(firmware="bios", memory=32) for _number in range(20)]
+    return [lab_of_all.vm(firmware="bios", memory=32) for _number in range(20)]
 
 
 @pytest.fixture

@@ -661,7 +661,7 @@ def test_who_shares_a_download_does_not_lose_it_with_those_who_leave(nodes: Node
 @pytest.fixture
 def many(lab: BmcLab) -> Iterator[Nodes]:
     """One more than may insert at once."""
-    made = Nodes(lab, [lab.vm() for _ in range(49)])
+    made = Nodes(lab, [lab.vm(firmware="bios") for _ in range(49)])
     yield made
     for node in range(len(made.vms)):
         assert made.eject(node) == (204, None)
