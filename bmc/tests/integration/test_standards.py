@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from support.private_libvirtd import PrivateLibvirtd
     from support.standards import Result
 
+pytestmark = pytest.mark.long
 FIRMWARE = ("uefi", "uefi-secure", "bios")
 IRONIC = standards.SCHEMAS / "OpenStackIronicProfile.v1_2_0.json"
 # What the tools say, by the beginning of "<outcome> <subject>: <message>" as a regular expression, and why it is so.

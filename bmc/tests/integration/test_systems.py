@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sushy
 from support import image_server, redfish_images
+from support.bmc_lab import UUIDS
 from support.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def test_a_network_interface_shows_its_link(lab: BmcLab, vm: Vm) -> None:
 
 
 def test_fault_12_a_vm_that_nobody_has_defined_is_not_there(lab: BmcLab) -> None:
-    nobody = "/redfish/v1/Systems/11111111-1111-4111-8111-000000000059"
+    nobody = f"/redfish/v1/Systems/{UUIDS[-1]}"
     for path in ("", "/VirtualMedia/Cd", "/SecureBoot", "/EthernetInterfaces", "/Storage", "/SimpleStorage"):
         assert lab.request("GET", nobody + path).status_code == 404, path
     assert lab.request("GET", nobody.replace("Systems", "Managers")).status_code == 404

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from support.bmc_lab import BmcLab
     from support.private_libvirtd import PrivateLibvirtd
 
+pytestmark = pytest.mark.long
 STAGES = [
     "Creating infrastructure resources...",
     "Waiting up to 20m0s",

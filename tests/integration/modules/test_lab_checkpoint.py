@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from support.private_libvirtd import PrivateLibvirtd
 
+pytestmark = pytest.mark.long
 POOL = "nometal-demo"
 DIRECTORY = f"/var/lib/libvirt/images/{POOL}"
 HOME, BMC_HOME = "/var/lib/libvirt/own", "/var/lib/libvirt/bmc"

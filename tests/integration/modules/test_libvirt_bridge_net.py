@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from support.private_libvirtd import PrivateLibvirtd
 
+pytestmark = pytest.mark.long
 ONE, TWO, OTHER = "52:54:00:00:00:01", "52:54:00:00:00:02", "02:00:00:00:00:03"
 DUID = "00:03:00:01:"
 NETWORK: dict[str, Any] = {
