@@ -35,7 +35,7 @@ def run(host: LabHost, below: Path, *steps: tuple[str, str]) -> str:
 
 
 def test_a_user_of_others_is_refused_and_stays(tmp_path: Path) -> None:
-    with lab_host.start(layer="bare") as host:
+    with lab_host.start(layer="bare", compiled=True) as host:
         host.run("useradd --system --comment 'their backups' --home-dir /srv/backups --shell /bin/sh nometal-bmc")
         before = host.run("getent passwd nometal-bmc; id nometal-bmc").stdout
         refused = " ".join(run(host, tmp_path, ("bmc_emulation", "main")).split())
@@ -51,7 +51,7 @@ def test_a_user_of_others_is_refused_and_stays(tmp_path: Path) -> None:
 
 
 def test_the_group_that_was_made_for_the_kvm_device_goes_unless_somebody_is_in_it(tmp_path: Path) -> None:
-    with lab_host.start(layer="bare") as host:
+    with lab_host.start(layer="bare", compiled=True) as host:
         groups = host.run("groupdel kvm; touch /dev/kvm; chmod 600 /dev/kvm; getent group").stdout
         made = run(host, tmp_path, ("host_prep", "host"), ("host_prep", "kvm_device"))
         assert host.run("stat -c '%G %a' /dev/kvm").stdout == "kvm 660\n", made
@@ -67,7 +67,7 @@ def test_the_group_that_was_made_for_the_kvm_device_goes_unless_somebody_is_in_i
 
 
 def test_a_group_for_the_kvm_device_that_was_there_is_not_noted(tmp_path: Path) -> None:
-    with lab_host.start(layer="bare") as host:
+    with lab_host.start(layer="bare", compiled=True) as host:
         host.run("getent group kvm || groupadd --system kvm; touch /dev/kvm; chmod 600 /dev/kvm")
         run(host, tmp_path, ("host_prep", "host"), ("host_prep", "kvm_device"))
         assert "groups" not in host.read("/var/lib/nometal/host.json")

@@ -168,7 +168,7 @@ def test_in_a_lab_that_is_there(tmp_path: Path) -> None:
 
 
 def test_a_host_where_nothing_is_installed_has_nothing_to_refuse(tmp_path: Path) -> None:
-    with lab_host.start(layer="bare") as host:
+    with lab_host.start(layer="bare", compiled=True) as host:
         before = snapshot.take(host)
         run = run_playbook("preflight", checkout.inventory(host, tmp_path, rehearsed=True))
         assert run.returncode == 0, ending(run.stdout)

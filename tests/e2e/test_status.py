@@ -118,8 +118,9 @@ def test_a_run_that_was_killed_is_named(host: LabHost) -> None:
     host.run("rm /run/nometal/locks/rehearsal")
 
 
+@pytest.mark.full
 def test_on_a_host_that_has_nothing_a_lab_is_absent(tmp_path: Path) -> None:
-    with lab_host.start(layer="bare") as empty:
+    with lab_host.start(layer="bare", compiled=True) as empty:
         shown = run_playbook("status", checkout.inventory(empty, tmp_path))
         assert shown.returncode == 0, ending(shown.stdout)
         assert "nothing of it is on this host" in shown.stdout

@@ -217,7 +217,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     owner: int | None = -1,
     upon: Path | None = None,
     keep: Path | None = None,
-    compiled: bool = True,
+    compiled: bool | None = None,
 ) -> LabHost:
     """Start a lab host and wait until it is ready.
 
@@ -225,7 +225,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     mirror: apt and pip reach this machine's package registries. disk: the size of the disk, which is memory.
     street, number: hosts on one street see each other, each with its own number (10 to 250).
     owner: the process with which it ends; this one unless told; None: it lives until destroy().
-    compiled: it keeps the compiled code of modules (kept_code), which a new user's host does not.
+    compiled: it keeps the compiled code of modules (kept_code), which a new user's host does not; all but bare ones do.
     keep: where what it has changed on its disk is to be kept when it is switched off; another host starts `upon` it.
     """
     name = name or f"lab-{secrets.token_hex(4)}"
@@ -237,7 +237,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     facts["trees"] = [str(tree) for tree in (*([upon] if upon else []), *trees(suite, layer, mirror=mirror))]
     if layer != "bare" and not mirror:
         facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
-    if layer != "bare" and compiled:
+    if compiled or (compiled is None and layer != "bare"):
         facts["compiled"] = str(kept_code.compiled())
     if keep:
         facts["keep"] = str(keep)
