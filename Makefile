@@ -37,6 +37,10 @@ status: $(VENV)/.lab ## Show the state of the lab, and what to do next; change n
 labs: $(VENV)/.lab ## List the labs that are on the hosts of LAB, whatever its lab_spec says
 	$(IN_VENV) ansible-playbook playbooks/labs.yml -i $(LAB) $(ARGS)
 
+.PHONY: export
+export: $(VENV)/.lab ## Write the nodes of the lab, with the logins of their BMCs, for other installers
+	$(IN_VENV) ansible-playbook playbooks/export.yml -i $(LAB) $(ARGS)
+
 .PHONY: checkpoint checkpoint-remove checkpoints restore
 checkpoint: $(VENV)/.lab ## Keep all nodes of the lab as they are, as NAME=...
 	$(IN_VENV) ansible-playbook playbooks/checkpoint.yml -i $(LAB) $(CHECKPOINT) $(ARGS)

@@ -67,9 +67,16 @@ RULES = (
     ),
     Fault(
         "fencing-of-three",
-        f"{UTILS}/_lab/rules/nodes.py",
+        f"{UTILS}/_lab/rules/install.py",
         "elif count > PAIR and spec.nodes.control_plane.fencing:",
         "elif count < PAIR and spec.nodes.control_plane.fencing:",
+        "tests/unit/lab/test_refusals.py",
+    ),
+    Fault(
+        "clients-of-every-family",
+        f"{UTILS}/_lab/rules/bmc.py",
+        "elif network.version not in families:",
+        "elif network.version not in (4, 6):",
         "tests/unit/lab/test_refusals.py",
     ),
     Fault(

@@ -64,6 +64,14 @@ options:
         description: The port.
         type: int
         required: true
+  clients:
+    description:
+      - Networks outside the lab from which O(ports) are reached, too, on the lab's addresses. They need a route to
+        those by way of this host.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
   state:
     description: Whether the lab is to be let through, or all of its rules are to be gone.
     type: str

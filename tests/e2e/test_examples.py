@@ -51,6 +51,7 @@ ORDER = (
         "redfish_emulator",
         "bmc_faults",
         "bmc_info",
+        "lab_export",
         "cluster_power",
         "rehearsal_image",
         "rehearsal",

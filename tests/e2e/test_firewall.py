@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import lab_host
 from support.modules import run_in
+from support.street import Street
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -68,18 +70,31 @@ for scope in "" --permanent; do for zone in libvirt libvirt-routed public; do
 nft list ruleset | sed 's/counter packets [0-9]* bytes [0-9]*//'
 """
 
+SCOPES = ("now", "always")
+CLIENT = (
+    'zone=public rich-rule=rule family="ipv4" source address="198.51.100.1/32" destination address="192.168.126.1" '
+    'port port="9000" protocol="tcp" accept'
+)
+
 
 @pytest.fixture(scope="module")
-def host() -> Iterator[LabHost]:
-    with lab_host.start(layer="peers") as started:
+def house() -> Iterator[tuple[LabHost, Street]]:
+    street = Street()
+    with lab_host.start(layer="peers", street=street) as started:
         started.run("systemctl start firewalld")
         started.write("/root/network.xml", NETWORK)
         started.run(HOUSE)
-        yield started
+        street.run(["ip", "route", "add", "192.168.126.1", "via", started.address])
+        yield started, street
+    street.close()
 
 
 def reached(host: LabHost, *targets: str) -> list[str]:
     return host.run(["ip", "netns", "exec", "n50", "python3", "-c", ASK, *targets]).stdout.split()
+
+
+def met_outside(street: Street, *targets: str) -> list[str]:
+    return street.run([sys.executable, "-c", ASK, *targets]).stdout.split()
 
 
 def wait_until_reached(host: LabHost, targets: list[str], not_reached: list[str]) -> None:
@@ -89,7 +104,9 @@ def wait_until_reached(host: LabHost, targets: list[str], not_reached: list[str]
     wait_until(f"only {targets} are open", lambda: found() == targets, seen=found)
 
 
-def test_firewalld(host: LabHost) -> None:
+def test_firewalld(house: tuple[LabHost, Street]) -> None:
+    host, street = house
+
     def firewall(arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
         return run_in(host, "lab_firewall", arguments, **options)
 
@@ -117,6 +134,12 @@ def test_firewalld(host: LabHost) -> None:
     firewall({**LAB, "ports": [{"port": 9000}]})
     host.run("systemctl start firewalld")
     wait_until_reached(host, [NOT_BMC], not_reached=[BMC])
+
+    # A client on the street, by the zone of the host's own link.
+    assert met_outside(street, NOT_BMC) == []
+    opened = firewall({**LAB, "ports": [{"port": 9000}], "clients": ["198.51.100.1/32"]})
+    assert {f"open {each} {CLIENT}" for each in SCOPES} <= {*opened["steps"]}
+    assert met_outside(street, BMC, NOT_BMC) == [NOT_BMC]
 
     firewall({"owner": "demo", "state": "absent"})
     assert reached(host, BMC, NOT_BMC, SECOND_NODE) == []

@@ -1,4 +1,4 @@
-"""A small web server for images, beside a private libvirtd, that can also misbehave; it notes every request.
+"""A small web server for images, beside a private libvirtd or on a street, that can misbehave and notes all requests.
 
 with image_server.start(libvirtd, directory) as server:
     server.url("/good.iso")            # a file of the directory, with ETag and Last-Modified
@@ -28,7 +28,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from support.private_libvirtd import PrivateLibvirtd
+    from support.place import Place
 
 LOGIN = ("reader", "s3cret-of-the-image")
 MIB = 1 << 20
@@ -58,8 +58,8 @@ class ImageServer:
     port: int
     scheme: str
 
-    def url(self, path: str) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.port}{path}"
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"{self.scheme}://{host}:{self.port}{path}"
 
     @contextmanager
     def stalling(self) -> Iterator[Callable[[], None]]:
@@ -78,10 +78,10 @@ class ImageServer:
 
 
 @contextmanager
-def start(libvirtd: PrivateLibvirtd, directory: Path, certificate: Sequence[Path] = ()) -> Iterator[ImageServer]:
-    """Serve a directory in the network of a libvirtd; over https with a certificate and its key."""
+def start(place: Place, directory: Path, certificate: Sequence[Path] = ()) -> Iterator[ImageServer]:
+    """Serve a directory there; over https with a certificate and its key."""
     (directory / ".requests").touch()
-    command = libvirtd.command([sys.executable, str(Path(__file__)), str(directory), *map(str, certificate)])
+    command = place.command([sys.executable, str(Path(__file__)), str(directory), *map(str, certificate)])
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         port = int(process.stdout.readline())

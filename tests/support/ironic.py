@@ -1,4 +1,4 @@
-"""Real Ironic from PyPI, one process beside a private libvirtd, and a small client of its REST API.
+"""Real Ironic from PyPI, one process beside a private libvirtd or on a street, and a small client of its REST API.
 
 with ironic.start(libvirtd, tmp_path) as service:
     node = service.enrol("one", driver_info, {"boot_mode": "uefi"})
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
-    from support.private_libvirtd import PrivateLibvirtd
+    from support.place import Place
 
     T = TypeVar("T")
     R = TypeVar("R")
 
-REQUIREMENT = "ironic>=39,<40"
+REQUIREMENTS = ("ironic>=39,<40", "python-ironicclient>=6,<7")
 URL = "http://127.0.0.1:6385/v1"
 STABLE = re.compile("enroll|manageable|available|active|error|.* failed")
 
@@ -204,18 +204,18 @@ class Ironic:
         self.stop()
 
 
-def start(libvirtd: PrivateLibvirtd, directory: Path) -> Ironic:
-    """Start Ironic beside a libvirtd, with its files in a directory of the test's, and wait until it answers."""
+def start(place: Place, directory: Path) -> Ironic:
+    """Start Ironic there, with its files in a directory of the test's, and wait until it answers."""
     programs = environment() / "bin"
     config = directory / "ironic.conf"
     config.write_text(CONFIG.format(directory=directory))
     options = ["--config-file", str(config)]
-    libvirtd.run([str(programs / "ironic-dbsync"), *options, "create_schema"])
+    _run(place.command([str(programs / "ironic-dbsync"), *options, "create_schema"]))
     with (directory / "output").open("wb") as output:
-        command = libvirtd.command([str(programs / "ironic"), *options])
+        command = place.command([str(programs / "ironic"), *options])
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    network = f"/proc/{libvirtd.sandbox.init}/ns/net"
-    service = Ironic(process, directory, ThreadPoolExecutor(8, initializer=netns.setns, initargs=(network,)))
+    threads = ThreadPoolExecutor(8, initializer=netns.setns, initargs=(place.network,))
+    service = Ironic(process, directory, threads)
     try:
         service.wait_ready()
     except BaseException:
@@ -226,13 +226,13 @@ def start(libvirtd: PrivateLibvirtd, directory: Path) -> Ironic:
 
 def environment() -> Path:
     """The virtual environment with Ironic in it, made first if need be."""
-    key = hashlib.sha256(f"{REQUIREMENT} {CHEAP_HASHES} {sys.version}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{REQUIREMENTS} {CHEAP_HASHES} {sys.version}".encode()).hexdigest()[:12]
     path = cache_dir() / "ironic" / key
     with locked("ironic"):
         if not (path / "complete").exists():
             shutil.rmtree(path, ignore_errors=True)  # what a killed installation left
             _run([sys.executable, "-m", "venv", str(path)])
-            _run([str(path / "bin/pip"), "install", "--quiet", "--no-input", REQUIREMENT])
+            _run([str(path / "bin/pip"), "install", "--quiet", "--no-input", *REQUIREMENTS])
             [packages] = path.glob("lib/python*/site-packages")
             (packages / "cheap_hashes.py").write_text(CHEAP_HASHES)
             (packages / "cheap_hashes.pth").write_text("import cheap_hashes\n")

@@ -22,6 +22,7 @@ from support.waiting import wait_until
 if TYPE_CHECKING:
     from support.lab_host import LabHost
     from support.snapshot import Snapshot
+    from support.street import Street
 
 STAGES = "host network nodes bmc"
 # What playbooks make of a host may depend on any of it.
@@ -31,9 +32,9 @@ LOGS_VMS = "systemctl start virtlogd"
 IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quiet 'nometal-bmc-*'"
 
 
-def start(**spec: Any) -> LabHost:
+def start(street: Street | None = None, **spec: Any) -> LabHost:
     """A host that has been switched off since its lab was made; `spec` replaces keys of the shipped lab_spec."""
-    host = lab_host.start(upon=_disk(spec))
+    host = lab_host.start(upon=_disk(spec), street=street)
     try:
         wait_until_up(host)
     except BaseException:

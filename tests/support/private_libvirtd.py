@@ -47,6 +47,10 @@ class PrivateLibvirtd:
         """A path inside as seen from the test: /var/lib/libvirt and the like are the sandbox's own."""
         return self.sandbox.path(inside)
 
+    @property
+    def network(self) -> str:
+        return f"/proc/{self.sandbox.init}/ns/net"
+
     def command(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a command beside libvirtd: in its network, with this machine's other files."""
         namespaces = ["--mount", "--net", "--pid", f"--wd={Path.cwd()}"]

@@ -45,12 +45,19 @@ class Street:
                 raise RuntimeError("The street's network namespace could not be set up; see the messages above.")
             self.fd = os.open(f"/proc/{holder.pid}/ns/net", os.O_RDONLY)
 
+    @property
+    def network(self) -> str:
+        return f"/proc/{os.getpid()}/fd/{self.fd}"
+
+    def command(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs a command out there."""
+        return ["nsenter", f"--net={self.network}", *command]
+
     def run(
         self, command: Sequence[str], *, check: bool = True, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """Run a command out there, with this machine's files."""
-        enter = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self.fd}"]
-        return subprocess.run([*enter, *command], check=check, timeout=timeout, text=True, capture_output=True)
+        return subprocess.run(self.command(command), check=check, timeout=timeout, text=True, capture_output=True)
 
     def close(self) -> None:
         os.close(self.fd)

@@ -12,7 +12,8 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core import removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import cluster_name
 
-INSTALLS = Path("/var/lib/nometal/install")
+STATE = Path("/var/lib/nometal")
+INSTALLS = STATE / "install"
 RUNS = Path("/run/nometal/install")
 CACHE = Path("/var/cache/nometal/installer")
 KNOWN_OF_CLUSTER = (
@@ -54,6 +55,13 @@ RECORD_OF_MODEL, RECORD_OF_NAME = "lab.json", "registered"
 RECORD_OF_STOP = "stopped.json"
 """Which VMs `make stop` has switched off."""
 CHECKPOINTS = "checkpoints"
+EXPORT = "export"
+"""What was written for other installers, unless they were to have it elsewhere."""
+BMC_CA = "bmc-ca.pem"
+KNOWN_OF_EXPORT = (
+    *("bare-metal-hosts.yaml", "nodes.json", "agent-config.yaml", "install-config.yaml", "cluster-instance.yaml"),
+    *("inventory.yml", BMC_CA, ".*.new"),
+)
 KNOWN_OF_LAB = (
     RECORD_OF_MODEL,
     RECORD_OF_NAME,
@@ -61,6 +69,7 @@ KNOWN_OF_LAB = (
     "rehearsal.html",
     "rehearsal.json",
     CHECKPOINTS,
+    *(f"{EXPORT}/{name}" for name in KNOWN_OF_EXPORT),
     ".*.new",
 )
 """In the directory of one lab, /var/lib/nometal/labs/LAB."""
@@ -204,6 +213,10 @@ def lab_name(lab: str) -> str:
         return cluster_name(lab)
     except ValueError as error:
         raise OperatorError(f"lab: {error}.") from error
+
+
+def export_of(lab: str) -> Path:
+    return STATE / LABS / lab_name(lab) / EXPORT
 
 
 def paths_of(lab: str) -> Paths:

@@ -183,6 +183,17 @@ class World:
         assert self.neighbour.reaches(*guarded, ("tcp", DEMO_V6, BMC)) == set()
         assert self.other_node.reaches(*guarded) == set()
 
+    def assert_open_to_clients(self) -> None:
+        """The neighbour is one from now on, of the BMCs alone."""
+        wanted = {**LAB, "clients": [f"{NEIGHBOUR}/32", "203.0.113.0/24"]}
+        assert self.firewall(wanted)["changed"]
+        assert not self.firewall(wanted, check_mode=True)["changed"]
+        closed = [("udp", DEMO, NTP), ("tcp", DEMO, DNS), ("tcp", NODE, WEB)]
+        assert self.neighbour.reaches(("tcp", DEMO, BMC), patience=60)
+        assert self.neighbour.reaches(*closed) == set()
+        self.firewall(LAB)
+        self.assert_closed()
+
 
 @dataclass
 class Foreign:
@@ -377,6 +388,7 @@ def test_acceptance(world: World, name: str) -> None:
             again = world.firewall(LAB, check_mode=check_mode)
             assert not again["changed"]
             assert again["shown_diff"] == ""
+        world.assert_open_to_clients()
 
         foreseen = world.firewall(absent, check_mode=True)
         world.assert_open()
@@ -401,6 +413,7 @@ def test_other_tools(world: World, tools: Foreign) -> None:
         world.assert_open()
         world.assert_closed()
         assert not world.firewall(LAB, check_mode=True)["changed"]
+        world.assert_open_to_clients()
         world.firewall({"owner": "demo", "state": "absent"})
         assert "nm-demo-" not in world.sh("iptables-save; ip6tables-save")
         assert world.node.reaches(*CUT_OFF) == set()

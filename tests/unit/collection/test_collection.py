@@ -79,7 +79,7 @@ def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_be
     once = [name for name in names if name != "preflight.yml"]
     assert len(once) == len(set(once))
     alone = {"labs.yml", "site.yml", "spec.yml", "status.yml", "stop.yml", "start.yml", "teardown.yml", "release.yml"}
-    alone |= {"awx.yml", "checkpoint.yml", "checkpoints.yml", "restore.yml"}
+    alone |= {"awx.yml", "checkpoint.yml", "checkpoints.yml", "restore.yml", "export.yml"}
     assert set(names) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
 
 
@@ -98,6 +98,7 @@ def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_be
         "start",
         "teardown",
         "checkpoint",
+        "export",
     ],
 )
 def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str) -> None:

@@ -199,13 +199,17 @@ def _nodes(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
                 {"control_plane": {"count": 5}},
                 {"control_plane": {"count": 2}, "arbiters": {"count": 1}},
                 {"control_plane": {"count": 2, "fencing": True}},
+                {"control_plane": {"count": 1}, "arbiters": {"count": 2}},
+                {"control_plane": {"count": 0}},
             ]
         ).map(copy.deepcopy)
     )
-    nodes["workers"] = {"count": draw(st.integers(0, 9))}
+    nodes["workers"] = {"count": draw(st.integers(0 if nodes["control_plane"]["count"] else 1, 9))}
     nodes["spares"] = {"count": draw(st.integers(0, 2))}
     nodes["overrides"] = {}
-    return nodes, [f"control-plane-{number}" for number in range(nodes["control_plane"]["count"])]
+    named = {"control-plane": nodes["control_plane"]["count"], "worker": nodes["workers"]["count"]}
+    role = next(role for role, count in named.items() if count)
+    return nodes, [f"{role}-{number}" for number in range(named[role])]
 
 
 def _control() -> st.SearchStrategy[dict[str, Any]]:

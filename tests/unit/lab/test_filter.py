@@ -34,12 +34,12 @@ def wrapped(value: Any) -> Any:
 
 def test_all_errors_stand_in_one_message_one_a_line() -> None:
     with pytest.raises(AnsibleFilterError) as caught:
-        lab_model({"name": "Ha", "bmc": {"protocol": "ipmi"}, "nodes": {"control_plane": {"count": 1}}})
+        lab_model({"name": "Ha", "bmc": {"protocol": "ipmi"}, "nodes": {"control_plane": {"count": 0}}})
     lines = str(caught.value).splitlines()
     assert lines[0] == "lab_spec has 3 errors:"
     assert [line.partition(":")[0] for line in lines[1:]] == [
         "- lab_spec.name",
-        "- lab_spec.nodes.control_plane.count",
+        "- lab_spec.nodes",
         "- lab_spec.bmc.protocol",
     ]
 

@@ -279,6 +279,13 @@ def test_roles_and_spares() -> None:
     ]
 
 
+@pytest.mark.parametrize("control_plane", [0, 1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_other_installers_may_have_any_number_of_nodes(control_plane: int, workers: int) -> None:
+    lab = model_of(f"nodes: {{control_plane: {{count: {control_plane}}}, workers: {{count: {workers}}}}}")
+    assert [node["role"] for node in lab["nodes"]] == ["control-plane"] * control_plane + ["worker"] * workers
+
+
 def test_everything_derived_can_be_pinned() -> None:
     lab = model_of(
         "hypervisors: [one]\n"

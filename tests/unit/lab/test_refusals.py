@@ -30,38 +30,43 @@ REPORTING = ("Finding", "add", "add_unknown", "duplicates")
 NODE_COUNTS = [
     (
         "one control plane node",
-        "nodes: {control_plane: {count: 1}}",
+        "nodes: {control_plane: {count: 1}}\ninstall: {}",
         ["nodes.control_plane.count: nodes.control-plane-count"],
     ),
     (
         "none",
-        "nodes: {control_plane: {count: 0}}",
+        "nodes: {control_plane: {count: 0}, workers: {count: 3}}\ninstall: {}",
         ["nodes.control_plane.count: nodes.control-plane-count"],
     ),
     (
         "two without an arbiter",
-        "nodes: {control_plane: {count: 2}}",
+        "nodes: {control_plane: {count: 2}}\ninstall: {}",
         ["nodes.control_plane.count: nodes.control-plane-count"],
     ),
     (
         "two arbiters",
-        "nodes: {control_plane: {count: 2}, arbiters: {count: 2}}",
+        "nodes: {control_plane: {count: 2}, arbiters: {count: 2}}\ninstall: {}",
         ["nodes.arbiters.count: nodes.arbiters"],
     ),
     (
         "an arbiter too many",
-        "nodes: {arbiters: {count: 1}}",
+        "nodes: {arbiters: {count: 1}}\ninstall: {}",
         ["nodes.arbiters.count: nodes.arbiter-unused"],
     ),
     (
         "fencing of three",
-        "nodes: {control_plane: {fencing: true}}",
+        "nodes: {control_plane: {fencing: true}}\ninstall: {}",
         ["nodes.control_plane.fencing: nodes.fencing-unused"],
     ),
     (
         "fencing and an arbiter",
-        "nodes: {control_plane: {count: 2, fencing: true}, arbiters: {count: 1}}",
+        "nodes: {control_plane: {count: 2, fencing: true}, arbiters: {count: 1}}\ninstall: {}",
         ["nodes.control_plane.fencing: nodes.fencing-and-arbiter"],
+    ),
+    (
+        "no node at all",
+        "nodes: {control_plane: {count: 0}}",
+        ["nodes: nodes.none"],
     ),
     (
         "negative count",
@@ -550,6 +555,36 @@ BMCS = [
         "a port of its own by Redfish",
         "nodes: {overrides: {control-plane-0: {bmc_port: 6231}}}",
         ["nodes.overrides.control-plane-0.bmc_port: nodes.bmc-port-unused"],
+    ),
+    (
+        "a client that is this machine",
+        "bmc: {clients: [127.0.0.0/8]}",
+        ["bmc.clients[0]: bmc.client"],
+    ),
+    (
+        "clients of the other family",
+        "bmc: {clients: [198.51.100.0/24, 'fd00:9::/64']}",
+        ["bmc.clients[1]: bmc.client-family"],
+    ),
+    (
+        "clients in the lab",
+        "bmc: {clients: [192.168.126.128/25]}\nprovisioning_network: {}",
+        ["bmc.clients[0]: bmc.client-of-lab"],
+    ),
+    (
+        "everybody is a client",
+        "bmc: {clients: [0.0.0.0/0]}",
+        ["bmc.clients[0]: bmc.client-of-lab"],
+    ),
+    (
+        "clients in the provisioning network",
+        "bmc: {clients: [172.22.0.0/25]}\nprovisioning_network: {}",
+        ["bmc.clients[0]: bmc.client-of-lab"],
+    ),
+    (
+        "a client twice",
+        "bmc: {clients: [198.51.100.0/24, 198.51.100.7/32]}",
+        ["bmc.clients[1]: bmc.client-twice"],
     ),
     (
         "a fault that IPMI does not have",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import firewalld_files
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of, places_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +60,8 @@ def test_what_says_the_same_is_needless(
     assert copy.is_needless(noted) == needless
     assert not copy.is_needless([])
     assert not copy.is_needless(noted[:1])
+
+
+def test_a_copy_is_known_by_its_path() -> None:
+    paths = ["/etc/firewalld/zones/public.xml", "/etc/firewalld/policies/a.b.xml.old", "/etc/firewalld/firewalld.conf"]
+    assert places_of(paths) == ["zone=public", "policy=a.b"]

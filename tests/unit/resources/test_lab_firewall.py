@@ -14,6 +14,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.fi
     Opening,
     opening_from,
     rich_rule,
+    zones_in_use,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import Chain
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.lab import Address, Lab
@@ -85,6 +86,37 @@ def test_from_a_plain_bridge_only_the_labs_addresses_are_reached() -> None:
         ("baremetal", "192.168.126.1"),
         ("baremetal", "fd00:126::1"),
     }
+
+
+def test_clients_outside_reach_the_bmcs_and_nothing_else() -> None:
+    network = {"bridge": "nm-demo", "forward": "nat", "addresses": [V4, V6]}
+    ports = [{"port": 8000}, {"protocol": "udp", "port": 6230}, {"protocol": "udp", "port": 6231}]
+    clients = ["198.51.100.7/32", "203.0.113.0/24", "2001:db8:9::/48"]
+    wanted = from_dict(Lab, params(networks=[network], ports=ports, clients=clients))
+    assert [nftables.line(rule) for rule in admitted(wanted) if rule.source] == [
+        "ip saddr 198.51.100.7 ip daddr 192.168.126.1 tcp dport 8000 accept",
+        "ip saddr 198.51.100.7 ip daddr 192.168.126.1 udp dport 6230-6231 accept",
+        "ip saddr 203.0.113.0/24 ip daddr 192.168.126.1 tcp dport 8000 accept",
+        "ip saddr 203.0.113.0/24 ip daddr 192.168.126.1 udp dport 6230-6231 accept",
+        "ip6 saddr 2001:db8:9::/48 ip6 daddr fd00:126::1 tcp dport 8000 accept",
+        "ip6 saddr 2001:db8:9::/48 ip6 daddr fd00:126::1 udp dport 6230-6231 accept",
+    ]
+    verdicts = [rule.verdict for rule in guarded(wanted)]
+    assert verdicts == sorted(verdicts, reverse=True)  # all that return come before the first that drops
+    assert iptables.line(next(rule for rule in guarded(wanted) if rule.source)) == (
+        "-s 198.51.100.7/32 -d 192.168.126.1/32 -p tcp -m tcp --dport 8000 -j RETURN"
+    )
+
+
+def test_firewalld_lets_clients_in_by_every_zone_that_is_used() -> None:
+    shown = "block\n  target: %%REJECT%%\n  interfaces: \n  sources: \n\npublic (active)\n  interfaces: eth0\n"
+    shown += '\nwork\n  interfaces: \n  sources: 10.0.0.0/8\n  rich rules: \n\trule family="ipv4" accept\n'
+    assert zones_in_use(shown, "home") == ["home", "public", "work"]
+    address = Address("192.168.126.1", "192.168.126.0/24")
+    assert rich_rule(address, Ports("tcp", 8000, 8000), "198.51.100.0/24") == (
+        'rule family="ipv4" source address="198.51.100.0/24" destination address="192.168.126.1" '
+        'port port="8000" protocol="tcp" accept'
+    )
 
 
 def test_neighbouring_ports_become_ranges() -> None:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, private_files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files import (
+    PrivateFile,
+    PrivateFiles,
+    PrivateFilesPort,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._core.types import domain_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import Paths, paths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
-ROOT_ALONE = files.Access("root", "root", 0o600)
 SERVER = re.compile(r"^(?P<indent>\s+)server:.*$", re.MULTILINE)
 PAC = """\
 // Names of the cluster {domain} through the SOCKS proxy; all others as without this file.
@@ -33,23 +35,6 @@ function FindProxyForURL(url, host) {{
 """
 
 
-@dataclass(frozen=True)
-class AccessFiles:
-    """By path: what is in it, and who may read it. A kubeconfig is secret, so it is compared and never shown."""
-
-    contents: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Wanted:
-    path: Path
-    text: str
-
-    @property
-    def is_there(self) -> bool:
-        return files.text_of(self.path) == self.text and files.has_access(self.path, ROOT_ALONE)
-
-
 def by_proxy(kubeconfig: str, port: int) -> str:
     """The same clusters and users, by the proxy. The name of the API is resolved at its other end."""
     if not SERVER.search(kubeconfig):
@@ -57,19 +42,7 @@ def by_proxy(kubeconfig: str, port: int) -> str:
     return SERVER.sub(rf"\g<0>\n\g<indent>proxy-url: socks5://127.0.0.1:{port}", kubeconfig)
 
 
-class Port:
-    def __init__(self, wanted: Sequence[Wanted]) -> None:
-        self._wanted = wanted
-
-    def read(self) -> AccessFiles:
-        return AccessFiles({str(each.path): "as wanted" if each.is_there else "" for each in self._wanted})
-
-    def apply(self, step: Step) -> None:
-        [wanted] = [each for each in self._wanted if str(each.path) == step.target]
-        files.write_whole(wanted.path, wanted.text, ROOT_ALONE)
-
-
-class ClusterAccess(Resource[AccessFiles, Port]):
+class ClusterAccess(Resource[PrivateFiles, PrivateFilesPort]):
     def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
         super().__init__(params, check_mode=check_mode)
         self._paths: Paths = paths_of(params["lab"])
@@ -78,11 +51,11 @@ class ClusterAccess(Resource[AccessFiles, Port]):
         except ValueError as error:
             raise OperatorError(f"domain: {error}.") from error
 
-    def desired(self) -> AccessFiles:
-        return AccessFiles({str(path): "as wanted" for path in (self._paths.proxy_kubeconfig, self._paths.pac)})
+    def desired(self) -> PrivateFiles:
+        return private_files.desired([self._paths.proxy_kubeconfig, self._paths.pac])
 
     @contextmanager
-    def open(self) -> Iterator[Port]:
+    def open(self) -> Iterator[PrivateFilesPort]:
         text = files.text_of(self._paths.kubeconfig)
         if text is None:
             raise NotThereYetError(
@@ -90,11 +63,12 @@ class ClusterAccess(Resource[AccessFiles, Port]):
             )
         port = self.params["port"]
         pac = PAC.format(domain=self._domain, port=port)
-        yield Port([Wanted(self._paths.proxy_kubeconfig, by_proxy(text, port)), Wanted(self._paths.pac, pac)])
+        yield PrivateFilesPort(
+            [PrivateFile(self._paths.proxy_kubeconfig, by_proxy(text, port)), PrivateFile(self._paths.pac, pac)]
+        )
 
-    def plan(self, current: AccessFiles | None, desired: AccessFiles) -> Sequence[Step]:
-        there = current.contents if current else {}
-        return [Step("write", path) for path, content in desired.contents.items() if there.get(path) != content]
+    def plan(self, current: PrivateFiles | None, desired: PrivateFiles) -> Sequence[Step]:
+        return private_files.plan(current, desired)
 
     def result(self) -> dict[str, Any]:
         return {"kubeconfig": str(self._paths.proxy_kubeconfig), "pac": str(self._paths.pac)}

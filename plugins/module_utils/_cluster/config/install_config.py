@@ -80,14 +80,7 @@ def install_config(
     """InstallConfigError also reports what the installer does not check before it fails."""
     own = lab["install"] or {}
     release = release_to_install(lab, version)
-    keys = public_keys(ssh_key, fips=bool(merged({"fips": own.get("fips")}, own.get("config", {})).get("fips")))
-    made = {
-        **_cluster(lab, release),
-        "platform": {"baremetal": platform(lab, release, certificates(bmc_ca, "The CA of the BMC service"))},
-        **({"sshKey": keys} if keys else {}),
-        **_trust(certificates(trust_bundle, "The trust bundle"), release),
-        **_options(own, release),
-    }
+    made = content(lab, release, ssh_key=ssh_key, bmc_ca=bmc_ca, trust_bundle=trust_bundle)
     result: dict[str, Any] = merged(made, own.get("config", {}))
     found = problems(result, release)
     reported = [finding.subject for finding in found]
@@ -97,6 +90,26 @@ def install_config(
     if errors:
         raise InstallConfigError(release, errors)
     return result
+
+
+def content(
+    lab: dict[str, Any],
+    release: Release,
+    *,
+    ssh_key: str | None = None,
+    bmc_ca: str | None = None,
+    trust_bundle: str | None = None,
+) -> dict[str, Any]:
+    """As it follows from the lab, before lab_spec.install.config is merged into it."""
+    own = lab["install"] or {}
+    keys = public_keys(ssh_key, fips=bool(merged({"fips": own.get("fips")}, own.get("config", {})).get("fips")))
+    return {
+        **_cluster(lab, release),
+        "platform": {"baremetal": platform(lab, release, certificates(bmc_ca, "The CA of the BMC service"))},
+        **({"sshKey": keys} if keys else {}),
+        **_trust(certificates(trust_bundle, "The trust bundle"), release),
+        **_options(own, release),
+    }
 
 
 def warnings(lab: dict[str, Any], config: dict[str, Any], version: str | None = None) -> list[str]:

@@ -42,16 +42,20 @@ def secrets_of(spec: Mapping[str, Any]) -> list[str]:
     return [str(name) for name in names if name]
 
 
-def of_host(host: WantedHost, lab: str, *, held: bool) -> list[dict[str, Any]]:
+def of_host(host: WantedHost, lab: str, *, held: bool, namespace: str = MACHINE_API) -> list[dict[str, Any]]:
     """In this order: a BareMetalHost without its Secret has an error until it is looked at again."""
-    return [bmc_secret(host, lab), *_network_secrets(host, lab), bare_metal_host(host, lab, held=held)]
+    return [
+        bmc_secret(host, lab, namespace),
+        *_network_secrets(host, lab, namespace),
+        bare_metal_host(host, lab, held=held, namespace=namespace),
+    ]
 
 
-def bmc_secret(host: WantedHost, lab: str) -> dict[str, Any]:
+def bmc_secret(host: WantedHost, lab: str, namespace: str = MACHINE_API) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": _metadata(bmc_secret_name(host.name), lab),
+        "metadata": _metadata(bmc_secret_name(host.name), lab, namespace),
         "type": "Opaque",
         "data": login_data(host),
     }
@@ -61,7 +65,7 @@ def login_data(host: WantedHost) -> dict[str, str]:
     return {"username": _encoded(host.username), "password": _encoded(host.password)}
 
 
-def bare_metal_host(host: WantedHost, lab: str, *, held: bool) -> dict[str, Any]:
+def bare_metal_host(host: WantedHost, lab: str, *, held: bool, namespace: str = MACHINE_API) -> dict[str, Any]:
     spec = {
         "online": not host.is_spare,
         "bootMACAddress": host.facts["bootMACAddress"],
@@ -74,7 +78,7 @@ def bare_metal_host(host: WantedHost, lab: str, *, held: bool) -> dict[str, Any]
     return {
         "apiVersion": "metal3.io/v1alpha1",
         "kind": "BareMetalHost",
-        "metadata": _metadata(host.name, lab),
+        "metadata": _metadata(host.name, lab, namespace),
         "spec": spec,
     }
 
@@ -117,12 +121,13 @@ def ca_config_map(certificate: str) -> dict[str, Any]:
     }
 
 
-def yaml_of(hosts: list[WantedHost], lab: str) -> str:
+def yaml_of(hosts: list[WantedHost], lab: str, namespace: str = MACHINE_API) -> str:
     """To be applied by hand."""
-    return yaml_text.dump(*(each for host in hosts for each in of_host(host, lab, held=False)))
+    made = (of_host(host, lab, held=False, namespace=namespace) for host in hosts)
+    return yaml_text.dump(*(each for objects in made for each in objects))
 
 
-def _network_secrets(host: WantedHost, lab: str) -> list[dict[str, Any]]:
+def _network_secrets(host: WantedHost, lab: str, namespace: str) -> list[dict[str, Any]]:
     if not _has_network(host):
         return []
     state = yaml_text.dump(host.facts["networkConfig"])
@@ -130,7 +135,7 @@ def _network_secrets(host: WantedHost, lab: str) -> list[dict[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": _metadata(network_secret_name(host.name), lab),
+            "metadata": _metadata(network_secret_name(host.name), lab, namespace),
             "type": "Opaque",
             "data": {NETWORK_KEY: _encoded(state)},
         }
@@ -152,8 +157,8 @@ def _has_network(host: WantedHost) -> bool:
     return bool(host.facts.get("networkConfig"))
 
 
-def _metadata(name: str, lab: str) -> Mapping[str, Any]:
-    return {"name": name, "namespace": MACHINE_API, "labels": {OF_LAB: lab}}
+def _metadata(name: str, lab: str, namespace: str) -> Mapping[str, Any]:
+    return {"name": name, "namespace": namespace, "labels": {OF_LAB: lab}}
 
 
 def _encoded(text: str) -> str:

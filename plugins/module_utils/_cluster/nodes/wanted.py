@@ -71,7 +71,7 @@ def wanted_of(
         lab=lab["name"],
         bmc_host=lab["bmc"]["host"],
         hosts={
-            node["name"]: _host(lab, node, trusted, logins)
+            node["name"]: host_of(lab, node, trusted, logins)
             for node in lab["nodes"]
             if node["role"] != Role.SPARE or lab["registers_spares"]
         },
@@ -83,14 +83,14 @@ def wanted_of(
 
 def spares_of(lab: Mapping[str, Any], release: Release, bmc_ca: str, logins: Mapping[str, Login]) -> list[WantedHost]:
     trusted = platform.trusted_ca(lab, release, bmc_ca)
-    return [_host(lab, node, trusted, logins) for node in lab["nodes"] if node["role"] == Role.SPARE]
+    return [host_of(lab, node, trusted, logins) for node in lab["nodes"] if node["role"] == Role.SPARE]
 
 
 def without_login(hosts: Collection[WantedHost]) -> list[str]:
     return [host.name for host in hosts if not host.password]
 
 
-def _host(
+def host_of(
     lab: Mapping[str, Any], node: Mapping[str, Any], trusted: str | None, logins: Mapping[str, Login]
 ) -> WantedHost:
     login = logins.get(node["name"])

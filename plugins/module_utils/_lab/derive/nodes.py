@@ -118,6 +118,7 @@ def bmc(lab: Lab) -> dict[str, Any]:
         or (PowerRestore.LAST_STATE if lab.spec.install else PowerRestore.ALWAYS_OFF),
         "faults": _faults(lab),
         "endpoints": [{"address": address, **service} for address in listen for service in services],
+        "clients": [str(network) for network in own.clients],
         "media_networks": [str(network) for network in _media_networks(lab)],
         "url": None
         if own.protocol == BmcProtocol.IPMI

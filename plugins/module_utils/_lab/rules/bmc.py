@@ -7,9 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ansible_collections.nometal.ipi.plugins.module_utils._core.addresses import family_name
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
+from ansible_collections.nometal.ipi.plugins.module_utils._core.ip import Network
 from ansible_collections.nometal.ipi.plugins.module_utils._core.limits import HIGHEST_PORT
-from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import already_used, must_be
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import (
+    already_used,
+    must_be,
+    must_not_overlap,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.declared import machine_networks
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab import ParsedLab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.faults import ANY_PATH, NOT_BY_IPMI
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, Firmware
@@ -39,6 +46,29 @@ def protocol(lab: ParsedLab) -> Iterator[Finding]:
         if value == Firmware.UEFI_SECURE:
             text = must_be("uefi or bios with ipmi: the installer refuses secure boot", value)
             yield Finding("bmc.ipmi-secure-boot", path, text)
+
+
+def clients(lab: ParsedLab) -> Iterator[Finding]:
+    """Their networks are outside the lab, and of its families: BMCs have an address in each."""
+    own = machine_networks(lab.spec)
+    inside = [*own, *([lab.spec.provisioning_network.cidr] if lab.spec.provisioning_network else [])]
+    families = {network.version for network in own}
+    for number, network in enumerate(lab.spec.bmc.clients):
+        path = f"bmc.clients[{number}]"
+        if network.is_loopback or network.is_multicast or network.is_link_local:
+            yield Finding("bmc.client", path, must_be("a network of machines outside the lab", network))
+        elif network.version not in families:
+            names = " and ".join(map(family_name, sorted(families)))
+            yield Finding("bmc.client-family", path, must_be(f"{names}, as the lab is", network))
+        elif any(_overlap(network, other) for other in inside):
+            text = must_not_overlap("the lab's own networks, whose machines reach the BMCs anyway", network)
+            yield Finding("bmc.client-of-lab", path, text)
+        elif any(_overlap(network, other) for other in lab.spec.bmc.clients[:number]):
+            yield Finding("bmc.client-twice", path, must_not_overlap("one before it", network))
+
+
+def _overlap(one: Network, other: Network) -> bool:
+    return one.version == other.version and one.overlaps(other)
 
 
 def ports(lab: ParsedLab) -> Iterator[Finding]:

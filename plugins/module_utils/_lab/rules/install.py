@@ -27,6 +27,29 @@ LEAST_MEMORY = {Role.CONTROL_PLANE: "8GiB"}
 LEAST_MEMORY_OF_OTHERS = "4GiB"
 LEAST_INSTALL_DISK = "20GiB"
 LEAST_VCPUS = 2
+PAIR = 2
+
+
+def control_plane(lab: ParsedLab) -> Iterator[Finding]:
+    """The installer's counts. Other installers have their own."""
+    spec = lab.spec
+    if spec.install is None:
+        return
+    count, arbiters = spec.nodes.control_plane.count, spec.nodes.arbiters.count
+    if arbiters > 1:
+        yield Finding("nodes.arbiters", "nodes.arbiters.count", must_be("0 or 1", arbiters))
+    elif count < PAIR or (count == PAIR and not (arbiters or spec.nodes.control_plane.fencing)):
+        right = "3 or more, or 2 with nodes.arbiters.count: 1 or nodes.control_plane.fencing: true"
+        yield Finding("nodes.control-plane-count", "nodes.control_plane.count", must_be(right, count))
+    elif count > PAIR and arbiters:
+        text = must_be(f"0 with {count} control plane nodes: an arbiter is for exactly 2", arbiters)
+        yield Finding("nodes.arbiter-unused", "nodes.arbiters.count", text)
+    elif count > PAIR and spec.nodes.control_plane.fencing:
+        text = must_be(f"false with {count} control plane nodes: fencing is for exactly 2", True)
+        yield Finding("nodes.fencing-unused", "nodes.control_plane.fencing", text)
+    elif arbiters and spec.nodes.control_plane.fencing:
+        text = must_be("false with an arbiter: use one of the two", True)
+        yield Finding("nodes.fencing-and-arbiter", "nodes.control_plane.fencing", text)
 
 
 def releases(lab: ParsedLab) -> Iterator[Finding]:

@@ -20,27 +20,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.parsed_lab
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules import hints
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import ROTATING_BUSES, BmcProtocol
 
-PAIR = 2
 LISTED = 6
 
 
-def control_plane(lab: ParsedLab) -> Iterator[Finding]:
-    spec = lab.spec
-    count, arbiters = spec.nodes.control_plane.count, spec.nodes.arbiters.count
-    if arbiters > 1:
-        yield Finding("nodes.arbiters", "nodes.arbiters.count", must_be("0 or 1", arbiters))
-    elif count < PAIR or (count == PAIR and not (arbiters or spec.nodes.control_plane.fencing)):
-        right = "3 or more, or 2 with nodes.arbiters.count: 1 or nodes.control_plane.fencing: true"
-        yield Finding("nodes.control-plane-count", "nodes.control_plane.count", must_be(right, count))
-    elif count > PAIR and arbiters:
-        text = must_be(f"0 with {count} control plane nodes: an arbiter is for exactly 2", arbiters)
-        yield Finding("nodes.arbiter-unused", "nodes.arbiters.count", text)
-    elif count > PAIR and spec.nodes.control_plane.fencing:
-        text = must_be(f"false with {count} control plane nodes: fencing is for exactly 2", True)
-        yield Finding("nodes.fencing-unused", "nodes.control_plane.fencing", text)
-    elif arbiters and spec.nodes.control_plane.fencing:
-        text = must_be("false with an arbiter: use one of the two", True)
-        yield Finding("nodes.fencing-and-arbiter", "nodes.control_plane.fencing", text)
+def some(lab: ParsedLab) -> Iterator[Finding]:
+    if not lab.nodes:
+        yield Finding("nodes.none", "nodes", "must have one node or more: give one of its groups a count")
 
 
 def overrides(lab: ParsedLab) -> Iterator[Finding]:

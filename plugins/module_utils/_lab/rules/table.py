@@ -32,7 +32,7 @@ COUNTS = ("nodes.control_plane.count", "nodes.arbiters.count", "nodes.workers.co
 PROVISIONING = ("provisioning_network.cidr",)
 
 RULES = (
-    Rule(rules_nodes.control_plane, (*COUNTS, "nodes.control_plane.fencing")),
+    Rule(rules_nodes.some, COUNTS),
     Rule(rules_nodes.overrides, COUNTS),
     Rule(rules_nodes.hypervisors, ("hypervisors",)),
     Rule(rules_nodes.disks),
@@ -55,6 +55,7 @@ RULES = (
     Rule(rules_provisioning.addresses, PROVISIONING),
     Rule(rules_provisioning.dhcp_range, (*PROVISIONING, *COUNTS, "provisioning_network")),
     Rule(rules_bmc.protocol, ("bmc.protocol", "provisioning_network")),
+    Rule(rules_bmc.clients, (*NETWORKS, *PROVISIONING, "bmc.clients")),
     Rule(rules_bmc.ports, ("bmc.protocol", "bmc.port", *COUNTS)),
     Rule(rules_bmc.faults, ("bmc.protocol", "bmc.faults", *COUNTS)),
     Rule(rules_storage.pool_directory, ("name", "storage_pool")),
@@ -66,6 +67,7 @@ RULES = (
     Rule(rules_unique.uuids, ("name", *COUNTS)),
     Rule(rules_unique.serials, ("name", *COUNTS)),
     Rule(rules_unique.interfaces, ("name", "machine_network.topology", "machine_network.bridge")),
+    Rule(rules_install.control_plane, (*COUNTS, "nodes.control_plane.fencing")),
     Rule(rules_install.releases, ("install.version",)),
     Rule(rules_install.capabilities, ("install",)),
     Rule(rules_install.proxy, ("install.proxy",)),

@@ -118,7 +118,7 @@ class Group:
 
 @dataclass(frozen=True)
 class ControlPlane(Group):
-    """Three or more; or two, with an arbiter or with fencing."""
+    """With `install` three or more; or two, with an arbiter or with fencing. Any number without."""
 
     count: int = key(Whole(0, LARGEST_GROUP), "How many.", default=3)
     vcpus: int = key(VCPUS, "Virtual CPUs of each.", default=4)
@@ -127,7 +127,7 @@ class ControlPlane(Group):
 
 
 class Arbiters(Group):
-    """A small third member of etcd, beside a control plane of two: one or none."""
+    """A small third member of etcd, beside a control plane of two: one or none with `install`."""
 
 
 class Workers(Group):
@@ -174,6 +174,11 @@ class Bmc:
         ListOf(net.NETWORK),
         "Where BMCs fetch images from the hypervisor's own addresses, which are closed to them otherwise.",
         derived="the machine network",
+    )
+    clients: tuple[Network, ...] = key(
+        ListOf(net.NETWORK.like("198.51.100.0/24"), at_most=50),
+        "Networks outside the lab from which the BMCs can be reached, too: of an installer that runs elsewhere.",
+        default=[],
     )
     restart_timeout: int = key(
         Whole(1, MOST_RESTART_SECONDS),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of, places_of
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import program, run, succeeds
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.rules import NTP, Ports, ranges
 
@@ -61,7 +61,7 @@ class Firewalld:
         return [
             Opening(scope, *rest)
             for scope in self._commands
-            for rest in dict.fromkeys([*self._bridges(lab), *self._rules(lab)])
+            for rest in dict.fromkeys([*self._bridges(lab), *self._rules(lab), *self._clients(lab)])
         ]
 
     def refuse_conflicts(self) -> None:
@@ -83,6 +83,24 @@ class Firewalld:
             for address in network.addresses:
                 for ports in ranges({("udp", NTP), *lab.ports}):
                     yield PLACES[self._zone_of(network)], "rich-rule", rich_rule(address, ports)
+
+    def _clients(self, lab: Lab) -> Iterator[tuple[str, str, str]]:
+        """In all zones by which packets may come from elsewhere: which it is, routes may change."""
+        rules = [
+            rich_rule(address, ports, client)
+            for address in lab.addresses
+            for client in lab.clients_of(address)
+            for ports in ranges(lab.ports)
+        ]
+        for zone in self._zones_in_use() if rules else ():
+            yield from ((f"zone={zone}", "rich-rule", rule) for rule in rules)
+
+    def _zones_in_use(self) -> list[str]:
+        """With links or sources, and the default; not libvirt's."""
+        scope = NOW if NOW in self._commands else ALWAYS
+        shown = run(*self._commands[scope], "--list-all-zones")
+        default = run(*self._commands[scope], "--get-default-zone").strip()
+        return [zone for zone in zones_in_use(shown, default) if f"zone={zone}" not in (ZONE, ROUTED_ZONE)]
 
     def _zone_of(self, network: Network) -> str:
         is_routed = network.forward in (Forward.ROUTE, Forward.OPEN) and "libvirt-routed" in self._zones
@@ -110,7 +128,11 @@ class Firewalld:
 
     def copies(self, noted: Collection[str]) -> list[str]:
         """The places of which firewalld has a copy that serves no purpose any more."""
-        return [place for place in dict.fromkeys([*PLACES, *PLACES.values()]) if copy_of(place).is_needless(noted)]
+        return [
+            place
+            for place in dict.fromkeys([*PLACES, *PLACES.values(), *places_of(noted)])
+            if copy_of(place).is_needless(noted)
+        ]
 
     def restore(self, place: str) -> None:
         copy = copy_of(place)
@@ -128,10 +150,23 @@ def installed() -> bool:
     return bool(program("firewall-cmd") and program("firewall-offline-cmd"))
 
 
-def rich_rule(address: Address, ports: Ports) -> str:
+def zones_in_use(shown: str, default: str) -> list[str]:
+    """Of what --list-all-zones shows."""
+    found, zone = [default], ""
+    for line in shown.splitlines():
+        key, _colon, value = line.strip().partition(":")
+        if line and not line[0].isspace():
+            zone = line.split()[0]
+        elif key in ("interfaces", "sources") and value.strip():
+            found.append(zone)
+    return list(dict.fromkeys(found))
+
+
+def rich_rule(address: Address, ports: Ports, source: str = "") -> str:
     """As firewalld shows it."""
+    whom = f'source address="{source}" ' if source else ""
     port = f"{ports.first}-{ports.last}" if ports.last > ports.first else str(ports.first)
     return (
-        f'rule family="{address.family}" destination address="{address.gateway}" '
+        f'rule family="{address.family}" {whom}destination address="{address.gateway}" '
         f'port port="{port}" protocol="{ports.protocol}" accept'
     )

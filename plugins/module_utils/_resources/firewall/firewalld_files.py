@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 CONFIGURED, SHIPPED = Path("/etc/firewalld"), Path("/usr/lib/firewalld")
 DIRECTORIES = {"zone": "zones", "policy": "policies"}
@@ -48,6 +48,16 @@ def copy_of(place: str) -> Copy:
     """Such as zone=libvirt."""
     kind, _equals, name = place.partition("=")
     return Copy(kind, name)
+
+
+def places_of(paths: Iterable[str]) -> list[str]:
+    """Whose copies, or what was in them before, these paths are."""
+    kinds = {name: kind for kind, name in DIRECTORIES.items()}
+    return [
+        f"{kinds[path.parent.name]}={path.name.removesuffix('.old').removesuffix('.xml')}"
+        for path in map(Path, paths)
+        if path.parent.name in kinds
+    ]
 
 
 def _content(path: Path) -> Any:

@@ -23,6 +23,10 @@ HASH_LENGTH = 6
 CIDR = Text("network", lambda value: str(subnet(value)), "192.168.126.0/24")
 
 
+def family_of(cidr: str) -> str:
+    return f"ipv{ip_network(cidr).version}"
+
+
 @dataclass(frozen=True)
 class Address:
     """What the host has in a network, and the network: all in canonical spelling, as rules are read back."""
@@ -36,7 +40,7 @@ class Address:
 
     @property
     def family(self) -> str:
-        return f"ipv{ip_address(self.gateway).version}"
+        return family_of(self.cidr)
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class Lab:
     )
     given_bridges: tuple[str, ...] = called("bridges", key(ListOf(types.INTERFACE), "Further bridges.", default=[]))
     services: tuple[Service, ...] = called("ports", key(ListOf(Section(Service)), "What BMCs listen on.", default=[]))
+    clients: tuple[str, ...] = key(ListOf(CIDR), "Networks outside the lab that reach the BMCs, too.", default=[])
 
     @property
     def plain_bridges(self) -> tuple[str, ...]:
@@ -91,6 +96,9 @@ class Lab:
     def ports(self) -> tuple[tuple[str, int], ...]:
         """("tcp", 8000)"""
         return tuple((service.protocol, service.port) for service in self.services)
+
+    def clients_of(self, address: Address) -> tuple[str, ...]:
+        return tuple(client for client in self.clients if family_of(client) == address.family)
 
     @property
     def tag(self) -> str:

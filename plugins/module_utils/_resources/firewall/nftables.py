@@ -218,7 +218,7 @@ def _parts(rule: Rule) -> Iterator[str]:
     if rule.mac:
         yield f"ether saddr {rule.mac}"
     if rule.source:
-        yield f"{ip} saddr {rule.source}"
+        yield f"{ip} saddr {_shown(rule.source)}"
     if rule.destination:
         yield f"{ip} daddr {rule.destination}"
     if rule.first_port:
@@ -231,3 +231,8 @@ def _parts(rule: Rule) -> Iterator[str]:
     if rule.answers:
         yield "ct state established,related"
     yield rule.verdict
+
+
+def _shown(network: str) -> str:
+    """A network of one address is shown as that address."""
+    return network.removesuffix("/128" if ":" in network else "/32")

@@ -60,7 +60,7 @@ def admitted(lab: Lab) -> list[Rule]:
         for network in lab.networks
         for rule in _admitted_to(Rule("accept", family, network.bridge), lab)
     ]
-    return networks + [
+    plain = [
         rule
         for bridge in lab.plain_bridges
         for address in lab.addresses
@@ -70,6 +70,16 @@ def admitted(lab: Lab) -> list[Rule]:
             Rule("accept", address.family, bridge, source=source, destination=address.gateway), lab
         )
     ]
+    return [*networks, *plain, *of_clients(lab, "accept")]
+
+
+def of_clients(lab: Lab, verdict: str) -> Iterator[Rule]:
+    """Of the BMCs' clients outside the lab, which reach nothing else of it."""
+    for address in lab.addresses:
+        for client in lab.clients_of(address):
+            whom = Rule(verdict, address.family, source=client, destination=address.gateway)
+            for ports in ranges(lab.ports):
+                yield replace(whom, protocol=ports.protocol, first_port=ports.first, last_port=ports.last)
 
 
 def _admitted_to(whom: Rule, lab: Lab) -> Iterator[Rule]:
@@ -115,6 +125,7 @@ def guarded(lab: Lab) -> list[Rule]:
     return (
         [*solicited(lab)]
         + own
+        + [*of_clients(lab, "return")]
         + [
             Rule(
                 "drop",

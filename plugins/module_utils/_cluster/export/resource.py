@@ -1,0 +1,128 @@
+# Copyright: nometal.ipi contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that tell other installers of the nodes of a lab."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export import (
+    agent,
+    cluster_instance,
+    inventory,
+    ironic,
+    metal3,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import Rack, no_cluster
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, private_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files import (
+    PrivateFile,
+    PrivateFiles,
+    PrivateFilesPort,
+)
+from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import BMC_CA, export_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+class Format(NamedTuple):
+    names: tuple[str, ...]
+    """Of its files."""
+    contents: Callable[[Rack], dict[str, str]]
+    is_cluster: bool = False
+    """Whether it needs nodes of which an installer makes a cluster."""
+
+
+FORMATS = {
+    "metal3": Format((metal3.FILE,), metal3.files),
+    "ironic": Format((ironic.FILE,), ironic.files),
+    "agent": Format((agent.AGENT_CONFIG, agent.INSTALL_CONFIG), agent.files, is_cluster=True),
+    "cluster-instance": Format((cluster_instance.FILE,), cluster_instance.files, is_cluster=True),
+    "inventory": Format((inventory.FILE,), inventory.files),
+}
+
+
+class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
+    def __init__(self, params: dict[str, Any], *, check_mode: bool) -> None:
+        super().__init__(params, check_mode=check_mode)
+        self._lab: Mapping[str, Any] = params["lab"]
+        self._home = Path(params["bmc_home"])
+        self._directory = Path(params["directory"] or export_of(self._lab["name"]))
+        if not self._directory.is_absolute():
+            raise OperatorError(f"directory: must be an absolute path (got {self._directory}).")
+        missing = no_cluster(self._lab)
+        asked = params["formats"]
+        self._left_out = [name for name, each in FORMATS.items() if each.is_cluster and missing]
+        refused = [name for name in asked if name in self._left_out]
+        if refused:
+            raise OperatorError(f"formats: {', '.join(refused)} must be left out: {missing}.")
+        self._formats = [name for name in FORMATS if name in (asked or FORMATS) and name not in self._left_out]
+        self._why_left_out = missing
+
+    def desired(self) -> PrivateFiles:
+        names = [name for each in self._formats for name in FORMATS[each].names]
+        return private_files.desired([self._directory / name for name in [*names, *self._ca_names()]])
+
+    @contextmanager
+    def open(self) -> Iterator[PrivateFilesPort]:
+        rack = self._rack()
+        if rack.without_login:
+            raise NotThereYetError(
+                f"The BMCs of {', '.join(rack.without_login)} have no login: playbooks/bmc.yml makes one for each node."
+            )
+        texts = {name: text for each in self._formats for name, text in FORMATS[each].contents(rack).items()}
+        for name in self._ca_names():
+            texts[name] = self._certificate()
+        yield PrivateFilesPort([PrivateFile(self._directory / name, text) for name, text in texts.items()])
+
+    def _rack(self) -> Rack:
+        params, name = self.params, self._lab["name"]
+        installed = (self._lab["install"] or {}).get("version", "")
+        return Rack(
+            lab=self._lab,
+            logins=job_secrets.logins_of(credentials.file_of(self._home, name), name),
+            release=release_of(params["version"] or installed) or NEWEST,
+            ca_file=params["ca_file"],
+            namespace=params["namespace"],
+            image_set=params["cluster_image_set"],
+            pull_secret=job_secrets.pull_secret_of(params["pull_secret"]),
+            ssh_key=params["ssh_key"].strip(),
+        )
+
+    def _ca_names(self) -> list[str]:
+        return [BMC_CA] if self._lab["bmc"]["tls"] else []
+
+    def _certificate(self) -> str:
+        file = credentials.file_of(self._home, self._lab["name"]).parent / "tls/ca.pem"
+        text = files.text_of(file)
+        if text is None:
+            raise NotThereYetError(f"{file} is missing: playbooks/bmc.yml makes it.")
+        return text
+
+    def conflicts(self) -> list[str]:
+        there = self._directory
+        return [f"{there} is there and is not a directory: choose another."] if _is_something_else(there) else []
+
+    def plan(self, current: PrivateFiles | None, desired: PrivateFiles) -> Sequence[Step]:
+        return private_files.plan(current, desired)
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "directory": str(self._directory),
+            "files": [Path(path).name for path in self.desired().contents],
+            "left_out": self._left_out if not self.params["formats"] else [],
+            "left_out_because": self._why_left_out if not self.params["formats"] else "",
+        }
+
+
+def _is_something_else(path: Path) -> bool:
+    return path.exists() and not path.is_dir()
