@@ -31,7 +31,7 @@ NOT_IN_A_FRESH_ONE = (
     ".hypothesis",
 )
 IN_HOST = "/root/ipi"
-MAKE_SECONDS = 600
+MAKE_SECONDS = 1800
 CHANGES_FOR_SMALL_NODES = {
     "_lab/rules/install.py": """
 LEAST_MEMORY, LEAST_MEMORY_OF_OTHERS, LEAST_INSTALL_DISK, LEAST_VCPUS = {}, "1MiB", "1MiB", 1

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from support.cache import cache_dir, locked
+from support.waiting import PATIENCE
 
 _SSHD = """\
 HostKey /run/lab-ssh/host_key
@@ -71,6 +72,7 @@ def inventory_variables(config: Path, name: str) -> dict[str, object]:
         "ansible_host": name,
         "ansible_user": "root",
         "ansible_ssh_common_args": f"-F {config}",
+        "ansible_ssh_timeout": PATIENCE,  # ten seconds are not enough where much else runs
         "ansible_pipelining": True,
         "ansible_python_interpreter": "/usr/bin/python3",
     }
