@@ -80,10 +80,6 @@ def secrets_in(text: str) -> list[str]:
 def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: InstallLab, tmp_path: Path) -> None:
     before = settled(host)
     lab.scenario()
-    foreseen = lab.install("--check", "--diff")
-    assert went_well(foreseen), ending(foreseen.stdout)
-    wait_until_as_before(host, before)
-
     done = lab.install()
     assert went_well(done), ending(done.stdout)
     assert re.search(r"^\[.*\] installer +(\d+% +)?waits for the API", done.stdout, re.MULTILINE), done.stdout
@@ -107,21 +103,37 @@ def test_a_cluster_is_installed_once_and_leaves_no_trace(host: LabHost, lab: Ins
 
     again = lab.install("-vvv")
     assert went_well(again, changed="0"), ending(again.stdout)
-    assert secrets_in(foreseen.stdout + done.stdout + again.stdout) == []
-
-    refused = lab.with_one_node_less("nodes", "-e", "node_vms_exclusive=true")
-    assert refused.returncode != 0
-    told = " ".join(refused.stdout.split())
-    assert "this would be destroyed: VM lab-control-plane-2 with its disks. Lab lab has a cluster" in told
-    assert f"(installed, {assets} on hypervisor)" in told
-    assert "-e node_vms_destroy_cluster_nodes=true" in told
+    assert secrets_in(done.stdout + again.stdout) == []
 
     removed = lab.remove_cluster()
     assert went_well(removed), ending(removed.stdout)
     wait_until_as_before(host, before)
-    assert went_well(lab.remove_cluster(), changed="0")
 
 
+@pytest.mark.full
+def test_it_is_foreseen_and_its_nodes_are_kept_until_it_is_removed(host: LabHost, lab: InstallLab) -> None:
+    before = settled(host)
+    lab.scenario()
+    foreseen = lab.install("--check", "--diff")
+    assert went_well(foreseen), ending(foreseen.stdout)
+    assert secrets_in(foreseen.stdout) == []
+    wait_until_as_before(host, before)
+
+    done = lab.install()
+    assert went_well(done), ending(done.stdout)
+    refused = lab.with_one_node_less("nodes", "-e", "node_vms_exclusive=true")
+    assert refused.returncode != 0
+    told = " ".join(refused.stdout.split())
+    assert "this would be destroyed: VM lab-control-plane-2 with its disks. Lab lab has a cluster" in told
+    assert f"(installed, /var/lib/nometal/install/{lab.name}/cluster on hypervisor)" in told
+    assert "-e node_vms_destroy_cluster_nodes=true" in told
+
+    for changed in (r"[1-9]\d*", "0"):
+        removed = lab.remove_cluster()
+        assert went_well(removed, changed), ending(removed.stdout)
+
+
+@pytest.mark.full
 def test_what_is_missing_is_told_before_anything_begins(host: LabHost, lab: InstallLab) -> None:
     before = settled(host)
     refused = lab.install(ssh_key_file="/nowhere/key.pub")

@@ -89,10 +89,6 @@ def test_stop_and_start_by_their_playbooks(host: LabHost, inventory: Path) -> No
     on = ["control-plane-0", "control-plane-1", "worker-0", "worker-1"]
     switch_on(host, *on)
 
-    _changed, shown = play("stop", inventory, "--check")
-    assert "shut down worker-0, worker-1" in shown
-    assert those_on(host) == {*on}
-
     _changed, shown = play("stop", inventory, "-e", "cluster_stop_shutdown_seconds=2")
     assert those_on(host) == set()
     assert "did not shut down in 2 s, and is switched off by force" in shown
@@ -102,7 +98,8 @@ def test_stop_and_start_by_their_playbooks(host: LabHost, inventory: Path) -> No
     assert asked[2] == "ForceOff worker-1"
     assert {*asked[3:]} == {"GracefulShutdown control-plane-0", "GracefulShutdown control-plane-1"}
     assert host.run(["stat", "--format=%a", RECORD]).stdout.strip() == "600"
-    assert play("stop", inventory)[0] == 0
+    again = power(host, "stopped")
+    assert (again["changed"], again["switched"]) == (False, [])
 
     host.reboot()
     made_lab.wait_until_up(host)
@@ -111,9 +108,21 @@ def test_stop_and_start_by_their_playbooks(host: LabHost, inventory: Path) -> No
     started = [reset for reset in resets(host)[before:] if reset.startswith("On ")]
     assert {*started[:2]} == {"On control-plane-0", "On control-plane-1"}
     assert {*started[2:]} == {"On worker-0", "On worker-1"}
+    again = power(host, "started")
+    assert (again["changed"], again["switched"]) == (False, [])
+    assert those_on(host) == {*on}
+
+
+@pytest.mark.full
+def test_playbooks_say_what_is_to_be_stopped_and_that_nothing_is_to_be_started(host: LabHost, inventory: Path) -> None:
+    power(host, "stopped", shutdown_seconds=1)
+    host.run(["rm", "-f", RECORD])
+    switch_on(host, "worker-0", "worker-1")
+    _changed, shown = play("stop", inventory, "--check")
+    assert "shut down worker-0, worker-1" in shown
+    assert those_on(host) == {"worker-0", "worker-1"}
     changed, shown = play("start", inventory)
     assert (changed, "No node of the lab was switched off by a stop" in shown) == (0, True)
-    assert those_on(host) == {*on}
 
 
 def test_a_stop_that_was_killed_is_gone_on_with(host: LabHost) -> None:
