@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import install_lab, kubectl
+from support import installed_lab
 from support.failures import ending
+from support.installed_lab import AUDIT, KUBECONFIG
 from support.stand_in.kubernetes import audit
 from support.waiting import wait_until
 
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from support.install_lab import InstallLab
 
 CONTROL_PLANE = {"count": 3}
-KUBECONFIG = "/var/lib/nometal/install/lab/cluster/auth/kubeconfig"
 API = "openshift-machine-api"
 HOSTS, MACHINES, NODES = "baremetalhosts.metal3.io", "machines.machine.openshift.io", "nodes"
-AUDIT = "/var/log/stand-in-audit.jsonl"
 REMOVALS = "/var/log/removals-of-vms"
 # The host's time of each VM whose definition goes.
 WITNESS = "stdbuf -oL virsh event --event lifecycle --loop --timestamp"
@@ -34,11 +33,7 @@ UNDEFINED = re.compile(r"^(\S+ \S+): event 'lifecycle' for domain '?lab-([^' ]+)
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InstallLab]:
     nodes = {"control_plane": CONTROL_PLANE, "workers": {"count": 2}}
-    with install_lab.start(tmp_path_factory.mktemp("lab"), nodes=nodes) as made:
-        kubectl.install(made.host)
-        made.scenario(audit=AUDIT)
-        installed = made.install()
-        assert installed.returncode == 0, ending(installed.stdout)
+    with installed_lab.start(tmp_path_factory.mktemp("lab"), nodes=nodes) as made:
         yield made
 
 

@@ -109,15 +109,19 @@ def with_small_nodes(below: Path) -> Path:
     return product
 
 
+def environment(root: Path) -> dict[str, str]:
+    """Of Ansible, besides its own, where it is to run from another checkout than this one."""
+    return {} if root == ROOT else {"KEPT_MODULES": str(kept_code.modules(json.dumps(CHANGES_FOR_SMALL_NODES)))}
+
+
 def run_playbook(
     playbooks: str, inventory_of_host: Path, *arguments: str, root: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Run it from here, as from a controller; whether it went well is in the result."""
-    kept = {} if root == ROOT else {"KEPT_MODULES": str(kept_code.modules(json.dumps(CHANGES_FOR_SMALL_NODES)))}
     return subprocess.run(
         command(playbooks, inventory_of_host, *arguments),
         cwd=root,
-        env={**os.environ, **kept},
+        env={**os.environ, **environment(root)},
         check=False,
         text=True,
         stdout=subprocess.PIPE,

@@ -31,10 +31,15 @@ SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFakeKeyOfNobodyFakeKeyOfNobodyFa
 @contextmanager
 def start(below: Path, **spec: Any) -> Iterator[InstallLab]:
     """On a host with the mirror, on which the stages before the installation have been made."""
-    with made_lab.start(**_with_nodes(_spec(spec), SMALL)) as host:
+    with made_lab.start(**small(spec)) as host:
         below.mkdir(exist_ok=True)
         put_mirror(host, below)
         yield InstallLab(host, below, **spec)
+
+
+def small(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The lab_spec by which the stages before the installation are made."""
+    return _with_nodes(_spec(spec), SMALL)
 
 
 def _spec(special: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +63,7 @@ class InstallLab:
 
     def make(self) -> None:
         """Beside another lab; start() has made its own."""
-        inventory = checkout.inventory(self.host, self._below / "stages", **_with_nodes(self._spec, SMALL))
+        inventory = checkout.inventory(self.host, self._below / "stages", **small(self._spec))
         made = run_playbook(made_lab.STAGES, inventory)
         assert made.returncode == 0, ending(made.stdout)
 
@@ -99,6 +104,10 @@ class InstallLab:
         """After the installation, with VMs as small as they are and the rehearsal."""
         product = checkout.with_small_nodes(self._below)
         return run_playbook(playbooks, self.inventory(size=SMALL, rehearsed=True), *arguments, root=product)
+
+    def command(self, *arguments: str, playbooks: str = "site") -> list[str]:
+        """Of `follow`, to be run in such a checkout."""
+        return checkout.command(playbooks, self.inventory(size=SMALL, rehearsed=True), *arguments)
 
     def remove_cluster(self, *arguments: str) -> CompletedProcess[str]:
         return run_playbook("teardown", self.inventory(), "-e", "teardown_scope=cluster", *arguments)

@@ -215,7 +215,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     street: Street | None = None,
     number: int = 10,
     owner: int | None = -1,
-    upon: Path | None = None,
+    upon: Sequence[Path] = (),
     keep: Path | None = None,
     compiled: bool | None = None,
 ) -> LabHost:
@@ -226,7 +226,8 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     street, number: hosts on one street see each other, each with its own number (10 to 250).
     owner: the process with which it ends; this one unless told; None: it lives until destroy().
     compiled: it keeps the compiled code of modules (kept_code), which a new user's host does not; all but bare ones do.
-    keep: where what it has changed on its disk is to be kept when it is switched off; another host starts `upon` it.
+    keep: where what it has changed on its disk is to be kept when it is switched off; another host starts `upon` it,
+    and upon what was kept below it.
     """
     name = name or f"lab-{secrets.token_hex(4)}"
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", hostname):
@@ -234,7 +235,7 @@ def start(  # noqa: PLR0913 - by keyword, and mostly left out
     if find(name):
         raise SandboxError(f"A lab host named {name} is already running.")
     facts = _facts(suite, layer) | {"init": init, "kvm": kvm, "mirror": mirror, "hostname": hostname, "disk": disk}
-    facts["trees"] = [str(tree) for tree in (*([upon] if upon else []), *trees(suite, layer, mirror=mirror))]
+    facts["trees"] = [str(tree) for tree in (*upon, *trees(suite, layer, mirror=mirror))]
     if layer != "bare" and not mirror:
         facts["wheels"] = str(wheels.directory(suite, lambda: start(suite=suite, mirror=True)))
     if compiled or (compiled is None and layer != "bare"):

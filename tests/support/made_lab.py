@@ -34,7 +34,7 @@ IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quie
 
 def start(street: Street | None = None, **spec: Any) -> LabHost:
     """A host that has been switched off since its lab was made; `spec` replaces keys of the shipped lab_spec."""
-    host = lab_host.start(upon=_disk(spec), street=street)
+    host = lab_host.start(upon=[disk(**spec)], street=street)
     try:
         wait_until_up(host)
     except BaseException:
@@ -64,7 +64,8 @@ def without_lab(keep: Path | None = None) -> LabHost:
     return host
 
 
-def _disk(spec: dict[str, Any]) -> Path:
+def disk(**spec: Any) -> Path:
+    """What the playbooks have changed."""
     path = cache_dir() / "labs" / f"{_name(spec)}-{_key(spec)}"
     return made_once(path, f"lab-{_name(spec)}", lambda: _make(path, spec))
 
