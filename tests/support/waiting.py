@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PATIENCE = 120
 """Seconds. A wait that succeeds costs none of them, and a busy machine must not fail it."""
 POLL_SECONDS = 0.05
+LOOKS = 2
+"""A look that takes long is followed by a pause of so many times that, as it may have cost a processor."""
 T = TypeVar("T")
 
 
@@ -29,11 +31,14 @@ def wait_until(
 
     seen: what there is to see when it never becomes true. every: longer where a look is costly.
     """
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
+    deadline = began + seconds
     while not (found := condition()):
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"Waited {seconds:.0f} s in vain until {what}. {seen()}".rstrip())
-        time.sleep(every)
+        time.sleep(max(every, LOOKS * (now - began)))
+        began = time.monotonic()
     return found
 
 

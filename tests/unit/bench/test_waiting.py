@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.waiting import stays, wait_until
@@ -20,6 +21,19 @@ def test_what_never_comes_true_says_what_was_waited_for_and_what_was_seen() -> N
         wait_until("it is found", lambda: False, 0, seen=lambda: "Only this")
     with pytest.raises(AssertionError, match=r"until it is found\.$"):
         wait_until("it is found", lambda: False, 0)
+
+
+def test_a_look_that_takes_long_is_taken_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses, answers = [0.0], list[float](), iter([0.0, 3.0, 0.0, None])
+
+    def condition() -> bool:
+        taken = next(answers)
+        now[0] += taken or 0
+        return taken is None
+
+    monkeypatch.setattr("support.waiting.time", SimpleNamespace(monotonic=lambda: now[0], sleep=pauses.append))
+    wait_until("it is found", condition)
+    assert pauses == [0.05, 6.0, 0.05]
 
 
 def test_what_raises_is_not_waited_for() -> None:
