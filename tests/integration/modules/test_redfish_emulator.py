@@ -277,15 +277,21 @@ def eject(libvirtd: PrivateLibvirtd, message: str) -> None:
     libvirtd.run(command.split())
 
 
-def test_what_was_killed_at_any_step_is_completed(libvirtd: PrivateLibvirtd, params: dict[str, Any]) -> None:
-    for _step in MAKING[:-1]:
-        assert call(libvirtd, params, steps=1) == {}
+@pytest.mark.parametrize(
+    ("making", "removing"),
+    [pytest.param(5, 2, id="some"), pytest.param(1, 1, id="each", marks=pytest.mark.full)],
+)
+def test_what_was_killed_at_any_step_is_completed(
+    libvirtd: PrivateLibvirtd, params: dict[str, Any], making: int, removing: int
+) -> None:
+    for _step in MAKING[:-1:making]:
+        assert call(libvirtd, params, steps=making) == {}
     assert call(libvirtd, params)["steps"] == MAKING[-1:]
     assert call(libvirtd, params)["steps"] == []
     libvirtd.path(f"{DEMO}/serving").unlink()  # killed just before it was written
     assert call(libvirtd, params)["steps"] == ["restart service"]
-    for _step in REMOVING[:-1]:
-        assert call(libvirtd, {**params, "state": "absent"}, steps=1) == {}
+    for _step in REMOVING[:-1:removing]:
+        assert call(libvirtd, {**params, "state": "absent"}, steps=removing) == {}
     assert call(libvirtd, {**params, "state": "absent"})["steps"] == REMOVING[-1:]
     assert call(libvirtd, {**params, "state": "absent"})["steps"] == []
 
