@@ -51,7 +51,8 @@ class ActionModule(ActionBase):
     def _view(self, task_vars: dict[str, Any]) -> live_display.Silence:
         several = len(task_vars.get("ansible_play_batch", [])) > 1 and not self._task.run_once
         host = task_vars["inventory_hostname"] if several else None
-        return live_display.view(Display(), secret=bool(self._task.no_log), host=host)
+        heading = live_display.title(self._task)
+        return live_display.view(Display(), secret=bool(self._task.no_log), host=host, heading=heading)
 
     def _followed(
         self,

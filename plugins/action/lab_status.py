@@ -10,12 +10,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import artifacts
-from ansible_collections.nometal.ipi.plugins.plugin_utils.live_display import QUIET_CALLBACKS
+from ansible_collections.nometal.ipi.plugins.plugin_utils.live_display import QUIET_CALLBACKS, callback_name, title
 from ansible_collections.nometal.ipi.plugins.plugin_utils.status_page import page as status_page
 
 
@@ -26,7 +25,6 @@ class ActionModule(ActionBase):
         super().run(tmp, task_vars)
         arguments = {**self._task.args, "_controller": controller(task_vars or {})}
         result = dict(self._execute_module("nometal.ipi.lab_status", arguments, task_vars=task_vars))
-        callback = str(constants.DEFAULT_STDOUT_CALLBACK).rpartition(".")[2]
         picture, page = result.pop("picture", {}), str(arguments.get("page") or "")
         if not result.get("failed") and page and not self._task.check_mode:
             text = status_page.page(result["status"], picture, result["lines"][0])
@@ -35,10 +33,10 @@ class ActionModule(ActionBase):
         if not result.get("failed") and arguments.get("lab") and output != "nothing":
             data = {artifacts.VARIABLE: artifacts.artifacts(result["status"], result["lines"][0])}
             result["ansible_stats"] = {"data": data, "per_host": False, "aggregate": False}
-        if not result.get("failed") and callback not in QUIET_CALLBACKS:
+        if not result.get("failed") and callback_name() not in QUIET_CALLBACKS:
             text = shown(result, output)
             if text:
-                Display().display(text)
+                Display().display(f"\n{text}" if title(self._task) else text)
         return result
 
 

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ansible import constants
+from ansible.errors import AnsibleError
 from ansible.utils.color import stringc
 
 from ansible_collections.nometal.ipi.plugins.plugin_utils.live_view import Event, Screen, log_line, table
@@ -123,11 +124,28 @@ def _size() -> tuple[int, int]:
     return (columns or 80) - 1, (lines or 24) - 1
 
 
-def view(display: Any, *, secret: bool, host: str | None) -> Silence:
+def callback_name() -> str:
+    return str(constants.DEFAULT_STDOUT_CALLBACK).rpartition(".")[2]
+
+
+def title(task: Any) -> str:
+    """What a task shows begins with it where skipped tasks are hidden: Ansible shows its title with the result then."""
+    try:
+        at_once = constants.config.get_config_value(
+            "display_skipped_hosts", plugin_type="callback", plugin_name=callback_name()
+        )
+    except AnsibleError:  # not every callback has this option
+        return ""
+    return "" if at_once else f"\n{task.get_name()}"
+
+
+def view(display: Any, *, secret: bool, host: str | None, heading: str = "") -> Silence:
     """The view that suits the controller. `host` is given where several hosts are followed side by side."""
-    callback = str(constants.DEFAULT_STDOUT_CALLBACK).rpartition(".")[2]
+    callback = callback_name()
     if secret or callback in QUIET_CALLBACKS:
         return Silence()
+    if heading:
+        display.display(heading)
     if host is None and callback not in LINE_CALLBACKS and display.verbosity < TALKATIVE and _can_redraw():
         return Table(display)
     return Lines(display, f"{host}: " if host else "")

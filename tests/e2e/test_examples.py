@@ -38,6 +38,7 @@ ORDER = (
         "lab_record",
         "lab_status",
         "host_doctor",
+        "show_table",
         "host_info",
         "host_memory",
         "libvirt_leftovers",

@@ -23,7 +23,7 @@ def requirements() -> list[str]:
 
 def environment() -> Path:
     """Its directory of programs, made first if need be."""
-    key = hashlib.sha256(f"{sys.executable} {requirements()}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{Path(sys.executable).resolve()} {requirements()}".encode()).hexdigest()[:12]
     return made_once(cache_dir() / f"controller-{key}", "controller", lambda: _make(f"controller-{key}")) / "bin"
 
 

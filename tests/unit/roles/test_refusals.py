@@ -43,6 +43,7 @@ NOT_ASKED = {
     "registry_logins": "asks registries, which takes a while and needs a network",
     "libvirt_service": "refuses nothing",
     "rehearsal_page": "shows what its own stage has found",
+    "show_table": "shows what its own stage has found",
     "router_advertisements": "refuses nothing",
 }
 # By function: what is refused in a real run only, and why that comes too early in check mode.
@@ -111,6 +112,7 @@ def test_every_module_that_may_refuse_is_asked(role: str) -> None:
 def test_a_stage_changes_nothing_that_preflight_has_not_asked(role: str) -> None:
     # What preflight.yml finds unchanged is not looked at again in the same run.
     look = {"host_info", "host_doctor", "cluster_info", "installer_bridges", "registry_logins", "labs_info", "refusals"}
+    look |= {"show_table"}
     announced = {"host_memory", "brought_packages"}  # with what `changes` of refusals.yml tells
     tasks = [path for path in (ROOT / "roles" / role / "tasks").rglob("*.yml") if "teardown" not in str(path)]
     used = {module for path in tasks for module in modules_in(path)} - look - announced
