@@ -550,6 +550,27 @@ INSTALLATION = (
         "tests/unit/cluster/power/test_requests.py",
     ),
     Fault(
+        "etcd-loses-its-quorum",
+        f"{UTILS}/_cluster/nodes/etcd.py",
+        "return len(others) > len(self.members) // 2",
+        "return len(others) >= len(self.members) // 2",
+        "tests/unit/cluster/test_nodes_control_plane.py",
+    ),
+    Fault(
+        "a-member-of-etcd-is-removed-while-its-node-runs",
+        f"{UTILS}/_cluster/nodes/control_plane.py",
+        "host.name not in seen.off) or (node and not node.is_silent)",
+        "host.name not in seen.off) and (node and not node.is_silent)",
+        "tests/unit/cluster/test_nodes_control_plane.py",
+    ),
+    Fault(
+        "a-quorum-guard-of-others-is-switched-on",
+        f"{UTILS}/_cluster/nodes/control_plane.py",
+        "_etcd(seen).unguarded_by == wanted.lab",
+        "not _etcd(seen).is_guarded",
+        "tests/unit/cluster/test_nodes_control_plane.py",
+    ),
+    Fault(
         "the-holder-of-the-api-is-not-the-last",
         f"{UTILS}/_cluster/power/nodes.py",
         "if node.is_control_plane and {*node.macs} & {*holders})",
