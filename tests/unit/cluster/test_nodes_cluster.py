@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import cluster, record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.cluster import GROW, SHRINK, Cluster, Task
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.record import Record
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import EtcdBackup
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
@@ -43,6 +45,7 @@ class Api:
     seen: Seen
     error: ApiError | None = None
     steps: list[str] = field(default_factory=list)
+    program = PurePath("/usr/bin/oc")
 
     def run(self, *_words: str) -> str:
         if self.error:
@@ -171,6 +174,32 @@ def test_what_its_bmc_says_of_a_vm(
     bmcs = SimpleNamespace(power=lambda vms: dict.fromkeys(vms, said))
     monkeypatch.setattr(cluster, "Bmcs", lambda _home, _lab: bmcs)
     assert cluster.off(installation, ["control-plane-0"]) == (["control-plane-0"] if is_off else [])
+
+
+@pytest.mark.parametrize("program", ["oc", "kubectl"])
+def test_without_a_backup_of_etcd_no_replacement_is_begun(
+    api: Api, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """By kubectl there is none."""
+    monkeypatch.setattr(Api, "program", PurePath(program))
+    monkeypatch.setattr(EtcdBackup, "take", refuse)
+    spec: dict[str, Any] = {"providerSpec": {"value": {}}}
+    api.seen = samples.with_etcd(with_machine(api.seen, "control-plane-1", spec=spec))
+    replacing = api.of(SHRINK, 4, replaces=["control-plane-0"])
+    if program == "oc":
+        with pytest.raises(OperatorError, match=r"cannot be backed up by control-plane-1: no pod Nothing was changed"):
+            replacing.follow()
+        assert (api.steps, record.read(OWN).replacing) == ([], {})
+    else:
+        assert "etcd is not backed up" in replacing.follow().warnings[0]
+        assert (api.steps, record.read(OWN).replacing) == (
+            ["cordon control-plane-0"],
+            {"control-plane-0": "uid-control-plane-0"},
+        )
+
+
+def refuse(*_arguments: object) -> str:
+    raise OperatorError("no pod")
 
 
 def test_vms_of_a_growth_that_is_taken_back_go(api: Api) -> None:

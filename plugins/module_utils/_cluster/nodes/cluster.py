@@ -268,9 +268,9 @@ class Cluster:
     def _followed(self, client: Client, seen: Seen) -> Result:
         self._refuse_without_logins()
         task, first = self._task, self._judged(client, seen)
-        record.write(self._paths, self._begun())
         teller = Teller(self._paths.node_events)
         warnings, steps = self._back_up(client, seen, teller)
+        record.write(self._paths, self._begun())
         explain = partial(stalls.findings, task.installation, client)
         follower = Follower(self._port(client), teller, explain, task.patience)
         try:
@@ -296,7 +296,10 @@ class Cluster:
         if client.program.name != "oc":
             return [NO_BACKUP], []
         teller.tell(etcd.ETCD, "is backed up")
-        path = EtcdBackup(client, self._paths.backups).take(node)
+        try:
+            path = EtcdBackup(client, self._paths.backups).take(node)
+        except OperatorError as error:
+            raise OperatorError(f"etcd cannot be backed up by {node}: {error} Nothing was changed.") from error
         teller.tell(etcd.ETCD, f"is backed up: {path}")
         return [], [f"back up {etcd.ETCD}"]
 
