@@ -19,6 +19,7 @@ import yaml
 from support import bmc_attacker, checkout, lab_host, snapshot
 from support.bmc_attacker import CROWD_IS_THERE, CROWD_MAY_GO
 from support.failures import ending
+from support.former_lab import BROKER, HOME, MEDIA, UNIT
 from support.guest_lab import Lab
 from support.modules import run_in
 from support.waiting import wait_until
@@ -29,14 +30,11 @@ if TYPE_CHECKING:
     from support.lab_host import LabHost
     from support.snapshot import Snapshot
 
-HOME = "/var/lib/nometal/bmc/rehearsal"
-UNIT, BROKER = "nometal-bmc-rehearsal.service", "nometal-broker-rehearsal.service"
 IN_GROUP = (
     "user: daemon must not be in the group libvirt, which is as good as being root; "
     "`gpasswd --delete daemon libvirt` removes it."
 )
 USERS = {"user": "daemon", "broker_user": "games"}
-MEDIA = "/var/lib/libvirt/images/nometal-rehearsal-media"
 VM = """
 <domain type='qemu'><name>{vm_name}</name><uuid>{uuid}</uuid><memory unit='MiB'>64</memory>
 <metadata><nometal:vm xmlns:nometal="urn:nometal:ipi" owner="rehearsal"/></metadata>
@@ -67,17 +65,6 @@ body = json.dumps({{"Password": password}}).encode()
 request = urllib.request.Request(url, body, {{"Authorization": f"Basic {{secret}}"}}, method="PATCH")
 context = ssl.create_default_context(cafile="{HOME}/tls/ca.pem")
 print(urllib.request.urlopen(request, context=context, timeout=60).status)
-"""
-FORMER = f"""
-systemctl disable --quiet --now {UNIT} {BROKER}
-rm /etc/systemd/system/{BROKER}
-sed -i '/^InaccessiblePaths/d; s/^User=.*/&\\nSupplementaryGroups=libvirt/' /etc/systemd/system/{UNIT}
-sed -i 's/"broker": .*/"libvirt_uri": "qemu:\\/\\/\\/system",/' {HOME}/config.json
-rm -r {HOME}/broker
-usermod --append --groups libvirt nometal-bmc
-chown nometal-bmc: {MEDIA} {MEDIA}/by-hand.iso
-userdel nometal-bmc-broker
-systemctl enable --quiet {UNIT}
 """
 # Its frames cross the bridge and the host's packet filter, as a guest's do.
 NEIGHBOUR = """
@@ -170,7 +157,8 @@ def test_bmc_info_tells_all_nodes(lab: Lab) -> None:
     told = run_in(lab.host, "bmc_info", {"lab": "rehearsal"})
     assert [node["name"] for node in told["nodes"]] == [node["vm_name"] for node in lab.model["nodes"]]
     for node in told["nodes"]:
-        assert (node["power"], node["media"], node["trouble"]) == ("Off", None, "")
+        assert (node["power"], node["power_restore"]) == ("Off", "AlwaysOff")
+        assert (node["media"], node["trouble"]) == (None, "")
         assert node["credentials"] == {"file": f"{HOME}/credentials.json", "key": node["name"]}
 
 
@@ -277,24 +265,6 @@ def test_libvirt_and_images_are_closed_to_the_service(lab: Lab) -> None:
         assert lab.host.run([*inside, "--init-groups", *command], check=False).returncode != 0, command
     assert lab.host.run([*inside, "--init-groups", "touch", f"{HOME}/state/own"]).returncode == 0
     lab.host.run(["rm", f"{HOME}/state/own"])
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("installed")
-def test_a_lab_without_a_broker_gets_one_while_its_vms_run(lab: Lab) -> None:
-    """As the releases before have made it: one process, which is in group libvirt and writes the images itself."""
-    host, vm = lab.host, lab.model["nodes"][0]["vm_name"]
-    host.run(["virsh", "start", vm])
-    host.write(f"{MEDIA}/by-hand.iso", "an image")
-    host.run(["sh", "-ec", FORMER])
-    number = host.run(["virsh", "domid", vm]).stdout
-    play_bmc(lab)
-    wait_until_it_answers(lab)
-    assert host.run(["virsh", "domid", vm]).stdout == number
-    assert "libvirt" not in host.run("id --groups --name nometal-bmc").stdout.split()
-    assert owner_of(host, MEDIA) == owner_of(host, f"{MEDIA}/by-hand.iso") == "nometal-bmc-broker"
-    assert changed(play_bmc(lab)) == 0
-    host.run(f"virsh destroy {vm}; rm {MEDIA}/by-hand.iso /var/log/libvirt/qemu/{vm}.log")
 
 
 def owner_of(host: LabHost, path: str) -> str:

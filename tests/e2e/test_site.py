@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from support import checkout, controller, interruption, lab_host, made_lab, snapshot, stranger
+from support import checkout, controller, former_lab, interruption, lab_host, made_lab, snapshot, stranger
 from support.checkout import run_playbook
 from support.failures import ending
 from support.modules import run_on
@@ -233,6 +233,33 @@ def test_a_lab_whose_spec_was_changed_since_is_removed_all_the_same(host_of_lab:
     )
     assert went_well(run_playbook("teardown", changed))
     assert changes(host_of_lab, made_lab.before()) == ""
+
+
+@pytest.mark.full
+def test_of_a_lab_that_a_former_release_has_made_only_the_bmcs_change(host_of_lab: LabHost, tmp_path: Path) -> None:
+    host, inventory = host_of_lab, checkout.inventory(host_of_lab, tmp_path)
+    switch_one_on(host)
+    before, number = snapshot.take(host), domain_id(host)
+    former_lab.plant(host)
+    run = run_playbook("site", inventory)
+    assert went_well(run), ending(run.stdout)
+    assert {task.partition(" : ")[0] for task in changing_tasks(run)} == {"nometal.ipi.bmc_emulation"}, run.stdout
+    assert domain_id(host) == number
+    assert went_well(run_playbook("site", inventory), changed="0")
+    owner = host.run(["stat", "--format=%U", former_lab.IMAGE]).stdout.strip()
+    assert owner == "nometal-bmc-broker"
+    host.run(f"rm {former_lab.IMAGE} && virsh pool-refresh nometal-rehearsal-media")
+    assert changes(host, before) == ""
+
+
+def domain_id(host: LabHost) -> str:
+    """Another one for each start."""
+    return host.run("virsh domid rehearsal-worker-0").stdout
+
+
+def changing_tasks(run: CompletedProcess[str]) -> list[str]:
+    """Their names, with those of their roles."""
+    return re.findall(r"^TASK \[(.*?)\] \*+\n(?:(?!TASK ).*\n)*?changed: ", run.stdout, re.MULTILINE)
 
 
 HOST_BASELINE = "/var/lib/nometal/host.json"
