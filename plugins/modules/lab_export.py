@@ -126,7 +126,7 @@ ARGUMENTS = {
     "ca_file": {"type": "str", "default": ""},
     "cluster_image_set": {"type": "str", "default": ""},
     "pull_secret": {"type": "str", "default": "", "no_log": True},
-    "ssh_key": {"type": "str", "default": ""},
+    "ssh_key": {"type": "str", "default": "", "no_log": False},
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
 }
 
