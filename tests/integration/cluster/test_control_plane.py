@@ -45,7 +45,7 @@ LOOPBACK = {"vips": {"api": ["127.0.0.1"], "ingress": []}, "domain": ""}
 MODEL = {**samples.lab(1), **LOOPBACK}
 LEAVES = [
     *("back up etcd", f"cordon {NAME}", f"drain {NAME}", f"mark lab-x7k2p-master-1 ({NAME})", f"switch off {NAME}"),
-    *("unguard etcd", f"remove member {NAME}", f"forget {NAME}"),
+    *(f"remove member {NAME}", "unguard etcd", f"forget {NAME}"),
     *(f"delete machine lab-x7k2p-master-1 ({NAME})", f"remove {NAME}"),
     f"delete etcd secrets etcd-peer-{NAME}, etcd-serving-{NAME}, etcd-serving-metrics-{NAME}",
 ]

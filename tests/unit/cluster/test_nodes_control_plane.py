@@ -29,7 +29,7 @@ SPEC = {"providerSpec": {"value": {"userData": {"name": "master-user-data-manage
 OF_SECRETS = f"delete etcd secrets etcd-peer-{NAME}, etcd-serving-{NAME}, etcd-serving-metrics-{NAME}"
 LEAVES = [
     *(f"cordon {NAME}", f"drain {NAME}", f"mark ha-x7k2p-master-1 ({NAME})", f"switch off {NAME}"),
-    *("unguard etcd", f"remove member {NAME}", f"forget {NAME}"),
+    *(f"remove member {NAME}", "unguard etcd", f"forget {NAME}"),
     *(f"delete machine ha-x7k2p-master-1 ({NAME})", f"remove {NAME}", OF_SECRETS),
 ]
 COMES = [f"register {NAME}", f"make machine {NAME} (ha-x7k2p-master-3)", "guard etcd"]
@@ -166,6 +166,25 @@ def test_one_at_a_time() -> None:
         refuse(installed(), two)
 
 
+def test_the_guard_is_off_although_the_operator_has_removed_the_member_by_itself() -> None:
+    marked = with_machine(installed(), "master-1", annotations={"machine.openshift.io/delete-machine": "ha"})
+    off = with_node(with_host(marked, NAME, online=False, powered_on=False), NAME, ready="Unknown")
+    seen = with_etcd(off, members=[etcd.Member(1, "control-plane-0"), etcd.Member(3, "control-plane-2")])
+    assert steps(plan.shrink(ONE, seen, RELEASE)) == ["unguard etcd"]
+
+
+def test_what_is_left_of_a_host_that_somebody_has_removed() -> None:
+    seen = installed(NAME)
+    hosts = {name: host for name, host in seen.hosts.items() if name != NAME}
+    seen = replace(with_node(seen, NAME, ready="Unknown"), hosts=hosts)
+    machine = "delete machine ha-x7k2p-master-1 (control-plane-1)"
+    assert steps(plan.shrink(ONE, seen, RELEASE)) == [machine, f"remove member {NAME}", "unguard etcd"]
+    machines = {name: each for name, each in seen.machines.items() if each.host != NAME}
+    nodes = {name: each for name, each in seen.nodes.items() if name != NAME}
+    gone = replace(seen, machines=machines, nodes=nodes)
+    assert steps(plan.shrink(ONE, gone, RELEASE)) == [f"remove member {NAME}", "unguard etcd", OF_SECRETS]
+
+
 def test_a_vm_that_is_gone_is_off_although_metal3_has_seen_it_on() -> None:
     marked = with_machine(installed(NAME), "master-1", annotations={"machine.openshift.io/delete-machine": "ha"})
     seen = with_node(with_host(marked, NAME, online=False, powered_on=True), NAME, ready="Unknown")
@@ -250,7 +269,8 @@ def test_etcd_is_not_asked_while_a_host_comes() -> None:
 def test_a_host_that_is_to_leave_and_is_detached_already_is_removed() -> None:
     marked = with_machine(installed(), "master-1", annotations={"machine.openshift.io/delete-machine": "ha"})
     off = with_node(with_host(marked, NAME, online=False, powered_on=False), NAME, ready="Unknown")
-    gone = with_etcd(off, members=[etcd.Member(1, "control-plane-0"), etcd.Member(3, "control-plane-2")])
+    members = [etcd.Member(1, "control-plane-0"), etcd.Member(3, "control-plane-2")]
+    gone = with_etcd(off, members=members, overrides={etcd.UNGUARDED: True})
     waits = with_host(gone, NAME, annotations={DETACHED: ""})
     assert steps(plan.shrink(ONE, waits, RELEASE)) == []
     detached = with_host(waits, NAME, operational_status="detached")

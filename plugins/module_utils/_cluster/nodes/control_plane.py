@@ -115,10 +115,14 @@ def leave(wanted: Wanted, seen: Seen, host: BareMetalHost, release: Release) -> 
         return [Step("switch off", host.name)], []
     if (_may_be_on(host) and host.name not in seen.off) or (node and not node.is_silent):
         return [], [waiting(host, "is switched off")]
-    if member:
-        steps = [Step("unguard", etcd.ETCD)] if state.is_guarded else []
-        return [*steps, Step("remove member", member.name)], []
-    return _let_go(host, machine)
+    steps = _without_member(member, state)
+    return (steps, []) if steps else _let_go(host, machine)
+
+
+def _without_member(member: Member | None, state: Etcd) -> list[Step]:
+    """Also if etcd's operator has removed it by itself, the guard would keep it from rolling out to the new node."""
+    steps = [Step("remove member", member.name)] if member else []
+    return [*steps, Step("unguard", etcd.ETCD)] if state.is_guarded else steps
 
 
 def _may_be_on(host: BareMetalHost) -> bool:
@@ -161,8 +165,7 @@ def remains(wanted: Wanted, seen: Seen) -> tuple[list[Step], list[Waiting]]:
         elif machine:
             waits.append(Waiting(name, "its Machine leaves the cluster", machine.error))
         if member and not (machine and machine.node in seen.nodes and seen.nodes[machine.node].is_ready):
-            steps += [Step("unguard", etcd.ETCD)] if _etcd(seen).is_guarded else []
-            steps.append(Step("remove member", member.name))
+            steps += _without_member(member, _etcd(seen))
         secrets = [
             secret
             for node, names in _etcd(seen).secrets.items()
