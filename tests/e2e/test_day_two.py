@@ -1,4 +1,7 @@
-"""Day two of a lab whose cluster is installed: its nodes follow lab_spec, by playbooks, real kubectl, BMCs and VMs."""
+"""Day two of a lab whose cluster is installed: its nodes follow lab_spec, by playbooks, real kubectl, BMCs and VMs.
+
+The tests share the lab. Each says how many workers it needs, and the cluster follows if a test before has left others.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,8 @@ CONTROL_PLANE = {"count": 3}
 API = "openshift-machine-api"
 HOSTS, MACHINES, NODES = "baremetalhosts.metal3.io", "machines.machine.openshift.io", "nodes"
 STAGES_OF_NODES = "shrink nodes bmc grow"
+BACKUPS = "/var/lib/nometal/install/lab/backups"
+PAUSED = "baremetalhost.metal3.io/paused"
 REMOVALS = "/var/log/removals-of-vms"
 # The host's time of each VM whose definition goes.
 WITNESS = "stdbuf -oL virsh event --event lifecycle --loop --timestamp"
@@ -42,6 +47,13 @@ def has(lab: InstallLab, workers: int, spares: int = 0, **overrides: Any) -> Non
     """In lab_spec. Spares are registered."""
     more = {"spares": {"count": spares, "register": True}} if spares else {}
     lab.has_nodes(control_plane=CONTROL_PLANE, workers={"count": workers}, **more, overrides=overrides)
+
+
+def given(lab: InstallLab, workers: int) -> None:
+    """The cluster has them, also where this test runs alone."""
+    has(lab, workers)
+    if replicas(lab) != workers:
+        play(lab)
 
 
 def play(lab: InstallLab, *arguments: str, playbooks: str = "site") -> str:
@@ -98,19 +110,28 @@ def running(lab: InstallLab) -> dict[str, str]:
     return {name: number for number, name, *_state in rows}
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_another_run_leaves_the_cluster_as_it_is(lab: InstallLab) -> None:
+    given(lab, workers=2)
     before = running(lab)
     play(lab)  # the lab was made before lab_spec had `install`, which the BMCs are told
     assert changes(lab) == 0
     assert running(lab) == before
 
 
+@pytest.mark.full
+def test_check_mode_foresees_workers_that_have_no_vms(lab: InstallLab) -> None:
+    given(lab, workers=2)
+    has(lab, workers=3)
+    assert "register worker-2" in play(lab, "--check", "--diff")
+    assert vms(lab) == {"worker-0", "worker-1"}
+
+
+@pytest.mark.long
 def test_workers_that_lab_spec_adds_join_the_cluster(lab: InstallLab) -> None:
+    given(lab, workers=2)
     has(lab, workers=4)
     before = running(lab)
-    assert "register worker-3" in play(lab, "--check", "--diff")
-    assert vms(lab) == {"worker-0", "worker-1"}
     shown = play(lab)
     assert "register worker-3" in shown
     assert "Not rehearsed, for nodes are in use" in shown
@@ -119,11 +140,11 @@ def test_workers_that_lab_spec_adds_join_the_cluster(lab: InstallLab) -> None:
     assert {*states(lab).values()} == {"provisioned"}
     assert replicas(lab) == 4
     assert vms(lab, "--state-running") == {*workers(lab)}
-    assert changes(lab) == 0
 
 
 @pytest.mark.full
 def test_without_the_api_no_worker_leaves(lab: InstallLab) -> None:
+    given(lab, workers=4)
     has(lab, workers=1)
     scenario(lab, api={"refuse": True})
     shown = fails(lab)
@@ -134,6 +155,7 @@ def test_without_the_api_no_worker_leaves(lab: InstallLab) -> None:
 
 @pytest.mark.full
 def test_pods_that_may_not_be_evicted_are_named(lab: InstallLab) -> None:
+    given(lab, workers=4)
     has(lab, workers=1)
     allow(lab, unavailable=0)
     shown = fails(lab, "-e", "cluster_nodes_drain_seconds=3")
@@ -144,6 +166,7 @@ def test_pods_that_may_not_be_evicted_are_named(lab: InstallLab) -> None:
 
 
 def test_workers_leave_the_cluster_before_their_vms_go(lab: InstallLab) -> None:
+    given(lab, workers=4)
     has(lab, workers=1)
     machines = {name: item["spec"]["consumerRef"]["name"] for name, item in of_cluster(lab, HOSTS).items()}
     began = float(lab.host.run("date +%s.%6N").stdout)
@@ -160,11 +183,14 @@ def test_workers_leave_the_cluster_before_their_vms_go(lab: InstallLab) -> None:
         assert cordoned[NODES, name] <= switched[name]
         assert max(node, machine) <= host <= undefined[name]
     assert {*undefined} == {*switched} == {"worker-1", "worker-2", "worker-3"}
+    before = running(lab)
     assert changes(lab) == 0
+    assert running(lab) == before
 
 
 @pytest.mark.full
 def test_a_spare_becomes_a_worker(lab: InstallLab) -> None:
+    given(lab, workers=1)
     has(lab, workers=1, spares=1)
     play(lab)
     assert states(lab) == {"worker-0": "provisioned", "spare-0": "available"}
@@ -179,6 +205,7 @@ def test_a_spare_becomes_a_worker(lab: InstallLab) -> None:
 
 @pytest.mark.full
 def test_a_worker_is_replaced(lab: InstallLab) -> None:
+    given(lab, workers=2)
     before = identities(lab)
     play(lab, "-e", "cluster_nodes_replace=worker-1")
     after = identities(lab)
@@ -210,6 +237,7 @@ def test_a_node_of_the_control_plane_is_replaced(lab: InstallLab, *, is_lost: bo
 
 @pytest.mark.full
 def test_another_password_in_the_cluster_is_noticed_and_mended(lab: InstallLab) -> None:
+    given(lab, workers=2)
     secret = of_cluster(lab, HOSTS)["worker-1"]["spec"]["bmc"]["credentialsName"]
     ask(lab, "patch", "secret", secret, "--type=merge", "--patch", json.dumps({"stringData": {"password": "another"}}))
     wait_until("metal3 is refused", lambda: error_of(lab, "worker-1") == "registration error")
@@ -219,14 +247,16 @@ def test_another_password_in_the_cluster_is_noticed_and_mended(lab: InstallLab) 
     assert changes(lab) == 0
 
 
-@pytest.mark.full
 def test_the_cluster_stops_and_starts(lab: InstallLab) -> None:
+    """More of it is in test_power_cluster.py and in tests/integration/cluster/test_power.py."""
+    before = workers(lab)
     play(lab, "-e", "cluster_stop_shutdown_seconds=1", playbooks="stop")
     assert lab.host.run("virsh list --name").stdout.split() == []
+    assert lab.host.run(["ls", BACKUPS]).stdout.split()
     play(lab, playbooks="start")
-    assert changes(lab, "start") == 0
-    assert workers(lab) == ["worker-0", "worker-1"]
+    assert workers(lab) == before
     assert not any(item["spec"].get("unschedulable") for item in of_cluster(lab, NODES).values())
+    assert not any(PAUSED in item["metadata"].get("annotations", {}) for item in of_cluster(lab, HOSTS).values())
 
 
 def scenario(lab: InstallLab, **told: Any) -> None:

@@ -1,4 +1,7 @@
-"""An installed cluster on a lab host is stopped and started by its playbooks: refused, in order, gone on with."""
+"""An installed cluster on a lab host is stopped and started by its playbooks: refused, in order, gone on with.
+
+In `make test`, test_day_two.py does it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.install_lab import InstallLab
+
+pytestmark = pytest.mark.full
 
 NODES = {"control_plane": {"count": 3}, "workers": {"count": 1}}
 ALL = {"lab-control-plane-0", "lab-control-plane-1", "lab-control-plane-2", "lab-worker-0"}
@@ -60,21 +65,7 @@ def uuids(lab: InstallLab) -> list[str]:
     return [line for line in lab.host.run(ask).stdout.splitlines() if line]
 
 
-@pytest.mark.long
-def test_a_cluster_is_stopped(lab: InstallLab, tmp_path: Path) -> None:
-    code, shown = play(lab, "stop", "--check")
-    assert code == 0, shown
-    for step in ("back up etcd", "drain worker-0", "shut down worker-0"):
-        assert step in shown
-    assert those_on(lab) == ALL
-
-    lab.scenario(audit=AUDIT, api={"refuse": True})
-    code, shown = play(lab, "stop", *QUICK)
-    assert code != 0
-    assert "Nothing was stopped. Without the API" in shown
-    assert those_on(lab) == ALL
-
-    lab.scenario(audit=AUDIT)
+def test_a_cluster_is_stopped_and_started(lab: InstallLab, tmp_path: Path) -> None:
     before = len(resets(lab))
     code, shown = play(lab, "stop", *QUICK, "-e", "cluster_stop_days=400")
     assert code == 0, shown
@@ -92,13 +83,36 @@ def test_a_cluster_is_stopped(lab: InstallLab, tmp_path: Path) -> None:
     assert modes == ["700", "600"]
     assert "snapshot_" in lab.host.run(["tar", "-tf", f"{BACKUPS}/{backup}"]).stdout
 
+    code, shown = play(lab, "start")
+    assert code == 0, shown
+    assert those_on(lab) == ALL
+    assert "uncordon control-plane-0, control-plane-1, control-plane-2, worker-0" in shown
+    assert left_by_a_stop(lab) == []
+
+
+def test_a_stop_is_foreseen_and_refused_without_the_api(lab: InstallLab) -> None:
+    """Why else a stop or a start is refused or stalls is in tests/integration/cluster/test_power.py."""
+    code, shown = play(lab, "stop", "--check")
+    assert code == 0, shown
+    for step in ("back up etcd", "drain worker-0", "shut down worker-0"):
+        assert step in shown
+    assert those_on(lab) == ALL
+
+    lab.scenario(audit=AUDIT, api={"refuse": True})
     code, shown = play(lab, "stop", *QUICK)
-    assert (code, "changed=0" in shown, "nothing: the nodes were stopped" in shown) == (0, True, True)
+    lab.scenario(audit=AUDIT)
+    assert code != 0
+    assert "Nothing was stopped. Without the API" in shown
+    assert those_on(lab) == ALL
 
 
 def test_a_start_that_stalls_says_why_and_goes_on(lab: InstallLab) -> None:
-    """Also with a stop in between, although the API does not answer."""
-    play(lab, "stop", *QUICK)
+    """Also with a stop in between, although the API does not answer. What is done already is not done again."""
+    code, shown = play(lab, "stop", *QUICK)
+    assert code == 0, shown
+    code, shown = play(lab, "stop", *QUICK)
+    assert (code, "changed=0" in shown, "nothing: the nodes were stopped" in shown) == (0, True, True)
+
     lab.scenario(audit=AUDIT, api={"refuse": True})
     code, shown = play(lab, "start", "-e", "cluster_start_api_seconds=2")
     assert code != 0
@@ -117,7 +131,6 @@ def test_a_start_that_stalls_says_why_and_goes_on(lab: InstallLab) -> None:
     code, shown = play(lab, "start")
     assert code == 0, shown
     assert those_on(lab) == ALL
-    assert "uncordon control-plane-0, control-plane-1, control-plane-2, worker-0" in shown
     assert left_by_a_stop(lab) == []
     code, shown = play(lab, "start")
     assert (code, "changed=0" in shown, "nothing: the nodes were started" in shown) == (0, True, True)
