@@ -256,8 +256,8 @@ def counts_on(asked: guest.Guest, before: int) -> None:
 def test_running_guests_are_paused_and_go_on_and_their_disks_are_restored_twice(libvirtd: PrivateLibvirtd) -> None:
     three = (vm(1), vm(2), vm(3, firmware="uefi", nics=[]))
     make(libvirtd, *three)
-    domain(libvirtd, 3).create()  # its firmware finds nothing to boot
     guests = {number: count(libvirtd, number) for number in (1, 2)}
+    domain(libvirtd, 3).create()  # its firmware finds nothing to boot
     assert "demo-1, demo-2 and demo-3 are switched on" in refused_while_on(libvirtd)
     before = {number: counter(each) for number, each in guests.items()}
     taken = done(libvirtd, running=True)
