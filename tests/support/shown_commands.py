@@ -116,4 +116,5 @@ def role_options() -> dict[str, dict[str, Any]]:
 
 @cache
 def _playbooks() -> str:
-    return "\n".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / "playbooks").glob("*.yml")))
+    files = sorted(file for pattern in ("*.yml", "stages/*.yml") for file in (ROOT / "playbooks").glob(pattern))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)

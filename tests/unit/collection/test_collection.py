@@ -18,6 +18,7 @@ from support import plugin_docs
 ROOT = Path(__file__).parents[3]
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
 ROLES = sorted((ROOT / "roles").iterdir())
+STAGES = sorted(path.stem for path in (ROOT / "playbooks/stages").glob("*.yml"))
 
 
 def load(path: Path) -> Any:
@@ -75,12 +76,23 @@ def test_site_has_the_lab_to_itself_runs_every_stage_once_and_changes_nothing_be
         assert play["ansible.builtin.import_playbook"] == name
         assert play["vars"] == {"lab_lock_stage": "site"}
     names = [play["ansible.builtin.import_playbook"] for play in stages]
-    assert names[:5] == ["doctor.yml", "preflight.yml", "shrink.yml", "host.yml", "preflight.yml"]
-    once = [name for name in names if name != "preflight.yml"]
+    first = ("doctor", "preflight", "shrink", "host", "preflight")
+    assert names[:5] == [f"stages/{name}.yml" for name in first]
+    once = [name for name in names if name != "stages/preflight.yml"]
     assert len(once) == len(set(once))
-    alone = {"labs.yml", "site.yml", "spec.yml", "status.yml", "stop.yml", "start.yml", "teardown.yml", "release.yml"}
-    alone |= {"awx.yml", "checkpoint.yml", "checkpoints.yml", "restore.yml", "export.yml"}
-    assert set(names) == {path.name for path in (ROOT / "playbooks").glob("*.yml")} - alone
+    assert set(names) == {f"stages/{stage}.yml" for stage in STAGES}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_alone_is_the_one_of_site(stage: str) -> None:
+    """What reads lab_spec and locks the lab is around the stages, and so once in a run of them all."""
+    alone = [play["ansible.builtin.import_playbook"] for play in load(ROOT / "playbooks" / f"{stage}.yml")]
+    around = {"spec.yml", "release.yml"}
+    assert [name for name in alone if name not in around] == [f"stages/{stage}.yml"]
+    imported = [
+        play.get("ansible.builtin.import_playbook") for play in load(ROOT / "playbooks/stages" / f"{stage}.yml")
+    ]
+    assert not around & {Path(name).name for name in imported if name}
 
 
 @pytest.mark.parametrize(
@@ -110,10 +122,10 @@ def test_every_playbook_that_changes_something_has_the_lab_to_itself(stage: str)
 
 
 NEEDED_BY_ALL = ("spec", "release")
-PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"), key=lambda path: path.stem)
+PLAYBOOKS = sorted(path for pattern in ("*.yml", "stages/*.yml") for path in (ROOT / "playbooks").glob(pattern))
 
 
-@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_tags_choose_stages_by_the_names_of_their_playbooks(playbook: Path) -> None:
     """Ansible checks the arguments of roles whatever the tags are, so the lab must be known in every case."""
     for play in load(playbook):

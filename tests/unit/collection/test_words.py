@@ -20,7 +20,7 @@ TREE = Path(__file__).parents[3]
 PLACES = (
     *("plugins", "roles", "inventory", "scripts", "docs", "bmc/nometal_bmc", "bmc/README.md"),
     *("README.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "changelogs/fragments"),
-    *(str(path.relative_to(TREE)) for path in sorted(TREE.glob("playbooks/*.yml"))),
+    *(str(path.relative_to(TREE)) for path in (*TREE.glob("playbooks/*.yml"), *TREE.glob("playbooks/stages/*.yml"))),
     *(f"tests/unit/{name}/messages.txt" for name in ("lab", "doctor", "rehearsal")),
     "tests/unit/cluster/stalls.txt",
 )
@@ -77,7 +77,9 @@ def names_of(tasks: list[dict[str, Any]]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "path", [*TREE.glob("playbooks/*.yml"), *TREE.glob("roles/*/tasks/**/*.yml")], ids=lambda path: path.stem
+    "path",
+    [*TREE.glob("playbooks/*.yml"), *TREE.glob("playbooks/stages/*.yml"), *TREE.glob("roles/*/tasks/**/*.yml")],
+    ids=lambda path: path.stem,
 )
 def test_tasks_say_what_is_done_to_what(path: Path) -> None:
     # In AWX, their names are all that a reader sees.

@@ -91,7 +91,7 @@ def modules_named_in(template: str) -> set[str]:
 
 
 def test_preflight_asks_every_stage() -> None:
-    plays = load(ROOT / "playbooks" / "preflight.yml")
+    plays = load(ROOT / "playbooks" / "stages" / "preflight.yml")
     steps = [task for play in plays for task in play.get("tasks", [])]
     roles = [step.get("ansible.builtin.import_role") or step.get("ansible.builtin.include_role") for step in steps]
     asked = [role["name"][len(PREFIX) :] for role in roles if role and role["tasks_from"] == "refusals"]
