@@ -97,7 +97,8 @@ without editing a file. What no variable says comes from `lab_spec`, which may b
 - The lines of a text are the items of a list: two lines of `lab_spec_nodes_workers_disks`, `120GiB` and `1TiB`, are two
   disks, and two lines of `lab_spec_machine_network_vips_api` an address of each family.
 - Lists of mappings with several required keys (`reservations`, `overrides`) have no variables.
-- A variable whose name begins with `lab_spec_` and is none of them is an error.
+- A variable whose name begins with `lab_spec_` and is none of them is an error, unless it is a mapping: an
+  inventory may have parts of its `lab_spec` in variables of such names.
 
 ## How addresses are assigned
 

@@ -20,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.host_baseline im
 
 MODULES = Path(__file__).parents[3] / "plugins" / "modules"
 # They run on the controller; or fail with words of their own only.
-WITHOUT = {"derive_lab", "follow", "rehearsal_page"}
+WITHOUT = {"derive_lab", "follow", "rehearsal_page", "show_table"}
 
 
 class Module:

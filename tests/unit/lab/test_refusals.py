@@ -17,6 +17,7 @@ from unit.lab.samples import TREE, findings_of, spec_of
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.findings import Finding
 from ansible_collections.nometal.ipi.plugins.module_utils._core.problems import ROOT
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.spec.variables import with_variables
 
 MESSAGES = Path(__file__).parent / "messages.txt"
 HEAD = """\
@@ -1270,7 +1271,9 @@ def test_messages() -> None:
     }
     cases["nodes: hypervisors other than the inventory's"] = OTHER_HYPERVISORS
     cases["nodes: several hypervisors in the inventory"] = SEVERAL_HYPERVISORS
-    golden.compare(golden.wording(HEAD, {name: findings_of(*given) for name, given in cases.items()}), MESSAGES)
+    found = {name: findings_of(*given) for name, given in cases.items()}
+    found["variables: none of lab_spec"] = with_variables({}, {"lab_spec_nodes_worker_count": "2"})[1]
+    golden.compare(golden.wording(HEAD, found), MESSAGES)
 
 
 def test_every_code_has_a_message_here() -> None:

@@ -99,6 +99,10 @@ def test_an_unknown_variable_is_named(variable: str, hint: str) -> None:
     assert hint in finding.message
 
 
+def test_a_mapping_is_a_part_that_the_inventory_puts_together() -> None:
+    assert with_variables(SHIPPED, {"lab_spec_common": {"bmc": {"tls": False}}}) == (SHIPPED, [])
+
+
 def test_answers_in_text_make_the_same_lab() -> None:
     """As AWX hands them over, a lab of numbers and lists."""
     given = {

@@ -64,7 +64,12 @@ def with_variables(lab_spec: Any, given: Mapping[str, Any]) -> tuple[Any, list[F
         if name in known and not _is_empty(value):
             path, value_type = known[name]
             merged = _set(merged, path, _read(value, value_type))
-    unknown = [name for name in given if name.startswith(PREFIX) and name not in known]
+    # A mapping is no value of a key: it is a part that the inventory puts together with others.
+    unknown = [
+        name
+        for name, value in given.items()
+        if name.startswith(PREFIX) and name not in known and not isinstance(value, Mapping)
+    ]
     return merged, [Finding("variable.unknown", name, _unknown(name)) for name in sorted(unknown)]
 
 
