@@ -219,7 +219,7 @@ def test_a_worker_is_replaced(lab: InstallLab) -> None:
 @pytest.mark.parametrize("is_lost", [False, True], ids=["healthy", "lost"])
 def test_a_node_of_the_control_plane_is_replaced(lab: InstallLab, *, is_lost: bool) -> None:
     """By the parts of site.yml that it takes. One is healthy, of the other its VM is lost with its disks."""
-    before, machines = identities(lab, of="control-plane"), {*of_cluster(lab, MACHINES)}
+    before = identities(lab, of="control-plane")
     if is_lost:
         lab.host.run(["virsh", "destroy", "lab-control-plane-1"])
         lab.host.run(["virsh", "undefine", "lab-control-plane-1", "--nvram", "--remove-all-storage"])
@@ -227,7 +227,6 @@ def test_a_node_of_the_control_plane_is_replaced(lab: InstallLab, *, is_lost: bo
     after = identities(lab, of="control-plane")
     assert [name for name in before if before[name] == after[name]] == ["control-plane-0", "control-plane-2"]
     assert all(new != old for new, old in zip(after["control-plane-1"], before["control-plane-1"], strict=True))
-    assert len({*of_cluster(lab, MACHINES)} - machines) == 1
     [operator] = of_cluster(lab, "etcds.operator.openshift.io").values()
     told = {each["type"]: each["message"] for each in operator["status"]["conditions"]}
     assert told["EtcdMembersAvailable"] == "3 members are available"
@@ -266,7 +265,7 @@ def scenario(lab: InstallLab, **told: Any) -> None:
 def changes(lab: InstallLab, playbooks: str = "site") -> int:
     done = lab.follow(playbooks=playbooks)
     assert done.returncode == 0, ending(done.stdout)
-    [number] = re.findall(r"^hypervisor .* changed=(\d+)", done.stdout, re.MULTILINE)
+    *_so_far, number = re.findall(r"^hypervisor .* changed=(\d+)", done.stdout, re.MULTILINE)  # one after each playbook
     return int(number)
 
 
