@@ -95,6 +95,15 @@ def test_a_stage_alone_is_the_one_of_site(stage: str) -> None:
     assert not around & {Path(name).name for name in imported if name}
 
 
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("doctor", "preflight")])
+def test_a_stage_that_changes_something_keeps_the_lock_before_its_first_role(stage: str) -> None:
+    """In site.yml it is taken once, and the connection that shows it may end during a long stage."""
+    block = load(ROOT / "playbooks/stages" / f"{stage}.yml")[0]["tasks"][0]["block"]
+    first, second = [task for task in block if "ansible.builtin.meta" not in task][:2]
+    assert first["ansible.builtin.import_tasks"] == "../tasks/keep_lock.yml"
+    assert "ansible.builtin.import_tasks" not in second
+
+
 @pytest.mark.parametrize(
     "stage",
     [
