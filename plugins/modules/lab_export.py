@@ -60,8 +60,10 @@ options:
     type: str
     default: ""
   pull_secret:
-    description: Pull secret for OpenShift. Without it C(install-config.yaml) has one that has only the form.
-    type: str
+    description:
+      - Pull secret for OpenShift, JSON with C(auths) in it. Without it C(install-config.yaml) has one that has only the
+        form.
+    type: raw
     default: ""
   ssh_key:
     description: Public SSH key that may log in to the nodes of a cluster.
@@ -125,7 +127,7 @@ ARGUMENTS = {
     "namespace": {"type": "str", "default": "metal3"},
     "ca_file": {"type": "str", "default": ""},
     "cluster_image_set": {"type": "str", "default": ""},
-    "pull_secret": {"type": "str", "default": "", "no_log": True},
+    "pull_secret": {"type": "raw", "default": "", "no_log": True},
     "ssh_key": {"type": "str", "default": "", "no_log": False},
     "bmc_home": {"type": "path", "default": "/var/lib/nometal/bmc"},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import stat
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from support import golden, installer_rules
 from unit.cluster.config_samples import AUTHS, SSH_KEY, Login, lab_of, version_of
 
@@ -18,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.resour
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.derive.model import lab_model
+from ansible_collections.nometal.ipi.plugins.modules import lab_export
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,7 +160,8 @@ def bmc_home(tmp_path: Path) -> Path:
     directory = tmp_path / "bmc" / "demo"
     (directory / "tls").mkdir(parents=True)
     (directory / "tls/ca.pem").write_text("the CA")
-    logins = {f"demo-worker-{number}": credentials.Login("admin", "hidden-word") for number in range(2)}
+    names = [*(f"worker-{number}" for number in range(2)), *(f"control-plane-{number}" for number in range(3))]
+    logins = {f"demo-{name}": credentials.Login("admin", "hidden-word") for name in names}
     (directory / "credentials.json").write_text(credentials.text_of(logins))
     return tmp_path / "bmc"
 
@@ -198,12 +202,25 @@ def test_files_are_written_once_for_root_alone(bmc_home: Path, tmp_path: Path) -
         ({"directory": "here"}, "must be an absolute path"),
         ({"formats": ["ironic", "agent"]}, "formats: agent must be left out: the control plane must have 3 to 5 nodes"),
         ({"directory": "/dev/null"}, "is not a directory"),
-        ({"lab": model("nodes: {workers: {count: 3}}")}, "control-plane-2, worker-2 have no login: playbooks/bmc.yml"),
+        ({"pull_secret": "here"}, "The pull secret must be JSON"),
+        ({"lab": model("{}"), "formats": ["cluster-instance"], "pull_secret": {}}, "The pull secret must have auths"),
+        ({"lab": model("nodes: {workers: {count: 3}}")}, "BMCs of worker-2 have no login: playbooks/bmc.yml"),
     ],
 )
 def test_what_cannot_be_written_is_refused(bmc_home: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(OperatorError, match=said):
         run(bmc_home, **options)
+
+
+@pytest.mark.parametrize("given", [AUTHS, json.loads(AUTHS), f"{json.dumps(json.loads(AUTHS), indent=2)}\n"])
+def test_a_pull_secret_may_have_been_read_by_ansible_already(bmc_home: Path, tmp_path: Path, given: Any) -> None:
+    checked = ArgumentSpecValidator(lab_export.ARGUMENTS).validate({"lab": {}, "pull_secret": given})
+    lab, secret = model("{}"), checked.validated_parameters["pull_secret"]
+    run(bmc_home, lab=lab, directory=str(tmp_path / "mine"), formats=["agent", "cluster-instance"], pull_secret=secret)
+    config = yaml.safe_load((tmp_path / "mine/install-config.yaml").read_text())
+    objects = list(yaml.safe_load_all((tmp_path / "mine/cluster-instance.yaml").read_text()))
+    [encoded] = [each["data"][".dockerconfigjson"] for each in objects if each["metadata"]["name"] == "pull-secret"]
+    assert config["pullSecret"] == base64.b64decode(encoded).decode() == AUTHS
 
 
 def test_before_there_are_bmcs_check_mode_foresees_the_files(tmp_path: Path) -> None:

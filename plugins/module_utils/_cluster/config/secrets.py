@@ -32,7 +32,7 @@ def with_secrets(
 ) -> dict[str, Any]:
     """logins: by name of the host. extra: the operator's vaulted part, merged last."""
     result: dict[str, Any] = copy.deepcopy(config)
-    result["pullSecret"] = _checked(pull_secret)
+    result["pullSecret"] = checked_pull_secret(pull_secret)
     for host in entries(result, "platform.baremetal.hosts"):
         _log_in(host.setdefault("bmc", {}), host["name"], logins)
     for credential in entries(result, "controlPlane.fencing.credentials"):
@@ -58,7 +58,7 @@ def _log_in(bmc: dict[str, Any], host: str, logins: Mapping[str, Login]) -> None
     bmc["username"], bmc["password"] = login.username, login.password
 
 
-def _checked(pull_secret: str) -> str:
+def checked_pull_secret(pull_secret: str) -> str:
     """As the installer needs it: JSON in one line."""
     advice = "use the whole text, as Red Hat's page or the registry gives it"
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.secrets import checked_pull_secret
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export import (
     agent,
     cluster_instance,
@@ -94,7 +95,7 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
             ca_file=params["ca_file"],
             namespace=params["namespace"],
             image_set=params["cluster_image_set"],
-            pull_secret=job_secrets.pull_secret_of(params["pull_secret"]),
+            pull_secret=_pull_secret(params["pull_secret"]),
             ssh_key=params["ssh_key"].strip(),
         )
 
@@ -122,6 +123,10 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
             "left_out": self._left_out if not self.params["formats"] else [],
             "left_out_because": self._why_left_out if not self.params["formats"] else "",
         }
+
+
+def _pull_secret(given: Any) -> str:
+    return "" if given in ("", None) else checked_pull_secret(job_secrets.pull_secret_of(given))
 
 
 def _is_something_else(path: Path) -> bool:
