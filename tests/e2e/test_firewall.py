@@ -70,6 +70,14 @@ for scope in "" --permanent; do for zone in libvirt libvirt-routed public; do
 nft list ruleset | sed 's/counter packets [0-9]* bytes [0-9]*//'
 """
 
+ZONE_IN_USE = """
+firewall-cmd --permanent --new-zone=passing && firewall-cmd --permanent --zone=passing --add-source=203.0.113.0/24
+firewall-cmd --reload
+"""
+ZONE_GONE = """
+firewall-cmd --permanent --delete-zone=passing && firewall-cmd --reload
+rm -f /etc/firewalld/zones/passing.xml.old
+"""
 SCOPES = ("now", "always")
 CLIENT = (
     'zone=public rich-rule=rule family="ipv4" source address="198.51.100.1/32" destination address="192.168.126.1" '
@@ -140,6 +148,13 @@ def test_firewalld(house: tuple[LabHost, Street]) -> None:
     opened = firewall({**LAB, "ports": [{"port": 9000}], "clients": ["198.51.100.1/32"]})
     assert {f"open {each} {CLIENT}" for each in SCOPES} <= {*opened["steps"]}
     assert met_outside(street, BMC, NOT_BMC) == [NOT_BMC]
+
+    # A zone of others that is in use, and later gone with the lab's rule in it, as Docker's is with Docker.
+    host.run(ZONE_IN_USE)
+    opened = firewall({**LAB, "ports": [{"port": 9000}], "clients": ["198.51.100.1/32"]})
+    assert {f"open {each} {CLIENT.replace('public', 'passing')}" for each in SCOPES} <= {*opened["steps"]}
+    host.run(ZONE_GONE)
+    assert not firewall({**LAB, "ports": [{"port": 9000}], "clients": ["198.51.100.1/32"]}, check_mode=True)["failed"]
 
     firewall({"owner": "demo", "state": "absent"})
     assert reached(host, BMC, NOT_BMC, SECOND_NODE) == []

@@ -9,8 +9,9 @@ import pytest
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.wire import from_dict
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import iptables, nftables
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall import firewalld, iptables, nftables
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld import (
+    Firewalld,
     Opening,
     opening_from,
     rich_rule,
@@ -117,6 +118,42 @@ def test_firewalld_lets_clients_in_by_every_zone_that_is_used() -> None:
         'rule family="ipv4" source address="198.51.100.0/24" destination address="192.168.126.1" '
         'port port="8000" protocol="tcp" accept'
     )
+
+
+ZONES = {"now": ["libvirt", "public", "passing"], "always": ["libvirt", "public"]}
+
+
+def firewall_cmd(*command: str) -> str:
+    """Answers as firewalld does, with a zone that is in the present configuration only, and none called docker."""
+    zones = ZONES["always" if "--permanent" in command else "now"]
+    place = next((word for word in command if word.startswith("--zone=")), "")
+    if place and place.partition("=")[2] not in zones:
+        raise OperatorError(f"`{' '.join(command)}` failed: Error: INVALID_ZONE")
+    answers = {
+        "--get-zones": " ".join(zones),
+        "--get-default-zone": "public\n",
+        "--list-all-zones": "".join(f"{zone}\n  interfaces: {zone}0\n" for zone in zones),
+        "--list-rich-rules": "a rule\n",
+        "--list-interfaces": "baremetal\n",
+    }
+    return answers[command[-1]]
+
+
+def test_zones_of_others_may_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(firewalld, "succeeds", lambda *_: True)
+    monkeypatch.setattr(firewalld, "run", firewall_cmd)
+    network = {"bridge": "nm-demo", "forward": "nat", "addresses": [V4]}
+    wanted = Firewalld().wanted(from_dict(Lab, params(networks=[network], ports=[], clients=["198.51.100.7/32"])))
+    assert {opening.place for opening in wanted} == {"zone=libvirt"}
+    with_clients = params(networks=[network], ports=[{"port": 8000}], clients=["198.51.100.7/32"])
+    wanted = Firewalld().wanted(from_dict(Lab, with_clients))
+    assert {opening.place for opening in wanted} == {"zone=libvirt", "zone=public"}
+    known = [Opening("always", f"zone={zone}", "rich-rule", "a rule") for zone in ("docker", "passing", "public")]
+    assert [str(opening) for opening in Firewalld().read(known)] == [
+        "now zone=passing rich-rule=a rule",
+        "now zone=public rich-rule=a rule",
+        "always zone=public rich-rule=a rule",
+    ]
 
 
 def test_neighbouring_ports_become_ranges() -> None:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import Forward
-from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import copy_of, places_of
+from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.firewalld_files import (
+    DIRECTORIES,
+    copy_of,
+    places_of,
+)
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.host import program, run, succeeds
 from ansible_collections.nometal.ipi.plugins.module_utils._resources.firewall.rules import NTP, Ports, ranges
 
@@ -96,11 +100,15 @@ class Firewalld:
             yield from ((f"zone={zone}", "rich-rule", rule) for rule in rules)
 
     def _zones_in_use(self) -> list[str]:
-        """With links or sources, and the default; not libvirt's."""
+        """With links or sources, and the default; not libvirt's, nor what firewalld has for the present only."""
         scope = NOW if NOW in self._commands else ALWAYS
         shown = run(*self._commands[scope], "--list-all-zones")
         default = run(*self._commands[scope], "--get-default-zone").strip()
-        return [zone for zone in zones_in_use(shown, default) if f"zone={zone}" not in (ZONE, ROUTED_ZONE)]
+        return [
+            zone
+            for zone in zones_in_use(shown, default)
+            if zone in self._zones and f"zone={zone}" not in (ZONE, ROUTED_ZONE)
+        ]
 
     def _zone_of(self, network: Network) -> str:
         is_routed = network.forward in (Forward.ROUTE, Forward.OPEN) and "libvirt-routed" in self._zones
@@ -112,9 +120,18 @@ class Firewalld:
         everywhere = dict.fromkeys(
             Opening(scope, opening.place, opening.kind, opening.value) for scope in self._commands for opening in known
         )
+        places = self._places({(opening.scope, copy_of(opening.place).kind) for opening in everywhere})
         lists = {(opening.scope, opening.place, opening.kind) for opening in everywhere}
-        there = {Opening(*where, value) for where in lists for value in self._listed(*where)}
+        there = {Opening(*where, value) for where in lists if where[:2] in places for value in self._listed(*where)}
         return [opening for opening in everywhere if opening in there]
+
+    def _places(self, kinds: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        """With their scopes. Zones of others may go at any time, and the lab's rules with them."""
+        return {
+            (scope, f"{kind}={name}")
+            for scope, kind in kinds
+            for name in run(*self._commands[scope], f"--get-{DIRECTORIES[kind]}").split()
+        }
 
     def _listed(self, scope: str, place: str, kind: str) -> list[str]:
         shown = run(*self._commands[scope], f"--{place}", f"--list-{kind}s")
