@@ -223,6 +223,20 @@ def test_a_pull_secret_may_have_been_read_by_ansible_already(bmc_home: Path, tmp
     assert config["pullSecret"] == base64.b64decode(encoded).decode() == AUTHS
 
 
+def test_of_nodes_on_which_a_cluster_is_installed_there_is_a_warning(
+    bmc_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path / "install")
+    directory = str(tmp_path / "mine")
+    assert run(bmc_home, directory=directory)["warnings"] == []
+    kubeconfig = paths.paths_of("demo").kubeconfig
+    kubeconfig.parent.mkdir(parents=True)
+    kubeconfig.touch()
+    [said] = run(bmc_home, directory=directory, check_mode=True)["warnings"]
+    assert "bare-metal-hosts.yaml names nodes of the cluster that is installed on lab demo" in said
+    assert run(bmc_home, directory=directory, formats=["ironic"])["warnings"] == []
+
+
 def test_before_there_are_bmcs_check_mode_foresees_the_files(tmp_path: Path) -> None:
     foreseen = run(tmp_path, check_mode=True)
     assert f"write {paths.export_of('demo')}/nodes.json" in foreseen["steps"]

@@ -28,7 +28,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files im
     PrivateFilesPort,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import BMC_CA, export_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import BMC_CA, export_of, paths_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
 
 if TYPE_CHECKING:
@@ -115,6 +115,11 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
 
     def plan(self, current: PrivateFiles | None, desired: PrivateFiles) -> Sequence[Step]:
         return private_files.plan(current, desired)
+
+    def warnings(self) -> list[str]:
+        name = self._lab["name"]
+        is_running = "metal3" in self._formats and paths_of(name).kubeconfig.exists()
+        return [metal3.warning(self._directory, name)] if is_running else []
 
     def result(self) -> dict[str, Any]:
         return {
