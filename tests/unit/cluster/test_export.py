@@ -38,7 +38,12 @@ NETWORK = """
 LABS = {
     "three": NETWORK,
     "two-workers": """
-        nodes: {control_plane: {count: 0}, workers: {count: 2}}
+        nodes:
+          control_plane: {count: 0}
+          workers: {count: 2}
+          overrides:
+            worker-0: {root_device_hints: {deviceName: /dev/sda}}
+            worker-1: {root_device_hints: {deviceName: '/dev/disk/by-path/pci-0000:00:01.0-scsi-0:0:0:0'}}
         firmware: uefi-secure
         bmc: {tls: false}
     """,

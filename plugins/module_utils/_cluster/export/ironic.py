@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.hints import BY_PATH
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, BmcProtocol, Firmware
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ HINTS = {
     "rotational": ("rotational", "{}"),
 }
 """By the names that OpenShift has for them: Ironic's names, and how it compares."""
+LINK = ("by_path", "s== {}")
+"""Likewise of a device by its path. Ironic's name of a device is that of the kernel."""
 
 
 def files(rack: Rack) -> dict[str, str]:
@@ -84,5 +87,5 @@ def _by_ipmi(node: Mapping[str, Any], login: Login) -> dict[str, Any]:
 
 
 def _hint(name: str, value: object) -> tuple[str, str]:
-    own, comparison = HINTS[name]
+    own, comparison = LINK if str(value).startswith(BY_PATH) else HINTS[name]
     return own, comparison.format(str(value).lower() if isinstance(value, bool) else value)
