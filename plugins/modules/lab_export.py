@@ -42,7 +42,9 @@ options:
     choices: [metal3, ironic, agent, cluster-instance, inventory]
     default: []
   version:
-    description: Release of OpenShift that the files are for. By default that of the lab, or the newest that is known.
+    description:
+      - Release of OpenShift that the files are for, such as C(4.20), from 4.9 on. By default that of the lab, or the
+        newest that is known.
     type: str
     default: ""
   namespace:

@@ -22,6 +22,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack i
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, private_files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
+from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files import (
     PrivateFile,
     PrivateFiles,
@@ -29,10 +30,12 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files im
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import BMC_CA, export_of, paths_of
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, release_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, OLDEST, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import Release
 
 
 class Format(NamedTuple):
@@ -60,6 +63,7 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
         self._directory = Path(params["directory"] or export_of(self._lab["name"]))
         if not self._directory.is_absolute():
             raise OperatorError(f"directory: must be an absolute path (got {self._directory}).")
+        self._release = self._release_of(params["version"])
         missing = no_cluster(self._lab)
         asked = params["formats"]
         self._left_out = [name for name, each in FORMATS.items() if each.is_cluster and missing]
@@ -68,6 +72,14 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
             raise OperatorError(f"formats: {', '.join(refused)} must be left out: {missing}.")
         self._formats = [name for name in FORMATS if name in (asked or FORMATS) and name not in self._left_out]
         self._why_left_out = missing
+
+    def _release_of(self, version: str) -> Release:
+        """By default that of the lab, of whose builds not all have one."""
+        installed = (self._lab["install"] or {}).get("version", "")
+        release = release_of(version or installed)
+        if version and (release is None or release < OLDEST):
+            raise OperatorError(f"version: {must_be('a release such as 4.20', version)}.")
+        return release or NEWEST
 
     def desired(self) -> PrivateFiles:
         names = [name for each in self._formats for name in FORMATS[each].names]
@@ -87,11 +99,10 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
 
     def _rack(self) -> Rack:
         params, name = self.params, self._lab["name"]
-        installed = (self._lab["install"] or {}).get("version", "")
         return Rack(
             lab=self._lab,
             logins=job_secrets.logins_of(credentials.file_of(self._home, name), name),
-            release=release_of(params["version"] or installed) or NEWEST,
+            release=self._release,
             ca_file=params["ca_file"],
             namespace=params["namespace"],
             image_set=params["cluster_image_set"],
