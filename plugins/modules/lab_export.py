@@ -12,8 +12,8 @@ description:
   - Writes the nodes of a lab with their BMCs, and the BMCs' logins, in the formats of other installers.
     docs/other-installers.md shows how each is used.
   - The files are on the host, for root alone, as the logins are. None of them is returned or shown.
-  - V(agent) and V(cluster-instance) need a control plane of 3 to 5 nodes, or of 2 with one arbiter or with fencing.
-    By default they are left out otherwise.
+  - V(agent) and V(cluster-instance) need a control plane of 3 to 5 nodes, or of 2 with one arbiter. V(agent) is also
+    for 2 with fencing, for which a ClusterInstance has no place. By default they are left out otherwise.
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -106,7 +106,7 @@ left_out:
   elements: str
   sample: [agent, cluster-instance]
 left_out_because:
-  description: What the lab would need for them.
+  description: What the lab would need for them, or what they have no place for.
   returned: success
   type: str
   sample: the control plane must have 3 to 5 nodes, or 2 with one arbiter or with fencing (got 0, and 0 arbiters)

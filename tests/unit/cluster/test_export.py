@@ -75,7 +75,7 @@ def test_files(name: str) -> None:
     lab = model(LABS[name])
     made: dict[str, str] = {}
     for each in FORMATS.values():
-        if not (each.is_cluster and no_cluster(lab)):
+        if not each.missing(lab):
             contents = each.contents(rack(lab, **given))
             assert tuple(contents) == each.names
             made |= contents
@@ -201,12 +201,25 @@ def test_files_are_written_once_for_root_alone(bmc_home: Path, tmp_path: Path) -
     assert again["steps"] == [f"write {directory}/nodes.json"]
 
 
+def test_a_pair_with_fencing_has_it_from_the_agent_based_installer_alone(bmc_home: Path, tmp_path: Path) -> None:
+    lab = model("nodes: {control_plane: {count: 2, fencing: true}}")
+    made = run(bmc_home, lab=lab, directory=str(tmp_path / "mine"))
+    assert made["left_out"] == ["cluster-instance"]
+    assert made["left_out_because"] == "a ClusterInstance has no place for fencing of the control plane"
+    config = yaml.safe_load((tmp_path / "mine/install-config.yaml").read_text())
+    assert [each["password"] for each in config["controlPlane"]["fencing"]["credentials"]] == ["hidden-word"] * 2
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"directory": "here"}, "must be an absolute path"),
         ({"formats": ["ironic", "agent"]}, "formats: agent must be left out: the control plane must have 3 to 5 nodes"),
         ({"directory": "/dev/null"}, "is not a directory"),
+        (
+            {"lab": model("nodes: {control_plane: {count: 2, fencing: true}}"), "formats": ["cluster-instance"]},
+            "formats: cluster-instance must be left out: a ClusterInstance has no place for fencing",
+        ),
         ({"version": "latest"}, r"version: must be a release such as 4\.20 \(got 'latest'\)"),
         ({"version": "4.8"}, r"version: must be a release such as 4\.20 \(got '4\.8'\)"),
         ({"version": "20"}, r"version: must be a release such as 4\.20 \(got '20'\)"),

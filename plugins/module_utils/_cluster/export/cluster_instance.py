@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import yaml_text
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.networking import networking
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config.platform import ROLES
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import interfaces
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import interfaces, no_cluster
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.manifests import bmc_secret, bmc_secret_name
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import release_text
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, Firmware
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 FILE = "cluster-instance.yaml"
 PULL_SECRET = "pull-secret"  # noqa: S105 - its name
 TEMPLATES = "open-cluster-management"
+
+
+def missing(lab: Mapping[str, Any]) -> str:
+    """Without the logins for fencing, which it has no place for, two nodes are no cluster."""
+    is_fenced = lab["control_plane"]["fencing"]
+    return no_cluster(lab) or ("a ClusterInstance has no place for fencing of the control plane" if is_fenced else "")
 
 
 def files(rack: Rack) -> dict[str, str]:

@@ -59,7 +59,7 @@ class Rack:
 
 
 def no_cluster(lab: Mapping[str, Any]) -> str:
-    """Why OpenShift makes no cluster of these nodes; empty where it does.
+    """What these nodes lack for a cluster of OpenShift; empty if nothing.
 
     Not of a single one either: it would have no VIPs, to which the lab's names of the cluster point.
     """
@@ -69,6 +69,11 @@ def no_cluster(lab: Mapping[str, Any]) -> str:
         return ""
     right = "3 to 5 nodes, or 2 with one arbiter or with fencing"
     return f"the control plane must have {right} (got {replicas}, and {arbiters} arbiters)"
+
+
+def nothing_missing(_lab: Mapping[str, Any]) -> str:
+    """Of formats for nodes alone."""
+    return ""
 
 
 def interfaces(node: Mapping[str, Any]) -> list[dict[str, str]]:

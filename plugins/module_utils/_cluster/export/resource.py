@@ -18,7 +18,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export import
     ironic,
     metal3,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import Rack, no_cluster
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import Rack, no_cluster, nothing_missing
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files, private_files
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
@@ -42,15 +42,15 @@ class Format(NamedTuple):
     names: tuple[str, ...]
     """Of its files."""
     contents: Callable[[Rack], dict[str, str]]
-    is_cluster: bool = False
-    """Whether it needs nodes of which an installer makes a cluster."""
+    missing: Callable[[Mapping[str, Any]], str] = nothing_missing
+    """Why it is left out for a lab; empty if it is not."""
 
 
 FORMATS = {
     "metal3": Format((metal3.FILE,), metal3.files),
     "ironic": Format((ironic.FILE,), ironic.files),
-    "agent": Format((agent.AGENT_CONFIG, agent.INSTALL_CONFIG), agent.files, is_cluster=True),
-    "cluster-instance": Format((cluster_instance.FILE,), cluster_instance.files, is_cluster=True),
+    "agent": Format((agent.AGENT_CONFIG, agent.INSTALL_CONFIG), agent.files, no_cluster),
+    "cluster-instance": Format((cluster_instance.FILE,), cluster_instance.files, cluster_instance.missing),
     "inventory": Format((inventory.FILE,), inventory.files),
 }
 
@@ -64,14 +64,16 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
         if not self._directory.is_absolute():
             raise OperatorError(f"directory: must be an absolute path (got {self._directory}).")
         self._release = self._release_of(params["version"])
-        missing = no_cluster(self._lab)
+        self._missing = {name: missing for name, each in FORMATS.items() if (missing := each.missing(self._lab))}
+        self._left_out = list(self._missing)
         asked = params["formats"]
-        self._left_out = [name for name, each in FORMATS.items() if each.is_cluster and missing]
         refused = [name for name in asked if name in self._left_out]
         if refused:
-            raise OperatorError(f"formats: {', '.join(refused)} must be left out: {missing}.")
+            raise OperatorError(f"formats: {', '.join(refused)} must be left out: {self._why(refused)}.")
         self._formats = [name for name in FORMATS if name in (asked or FORMATS) and name not in self._left_out]
-        self._why_left_out = missing
+
+    def _why(self, left_out: Sequence[str]) -> str:
+        return "; ".join(dict.fromkeys(self._missing[name] for name in left_out))
 
     def _release_of(self, version: str) -> Release:
         """By default that of the lab, of whose builds not all have one."""
@@ -137,7 +139,7 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
             "directory": str(self._directory),
             "files": [Path(path).name for path in self.desired().contents],
             "left_out": self._left_out if not self.params["formats"] else [],
-            "left_out_because": self._why_left_out if not self.params["formats"] else "",
+            "left_out_because": self._why(self._left_out) if not self.params["formats"] else "",
         }
 
 
