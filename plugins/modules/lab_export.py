@@ -26,7 +26,8 @@ options:
   directory:
     description:
       - Where the files are written. By default it is C(/var/lib/nometal/labs/LAB/export), which goes with the lab.
-      - The files of another directory stay when the lab is removed.
+      - Without O(formats), files of former runs that are not written any more are removed from the default directory.
+      - The files of another directory stay, also when the lab is removed.
     type: path
     default: ""
   formats:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
@@ -13,11 +14,10 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 ROOT_ALONE = files.Access("root", "root", 0o600)
 ROOT_ALONE_ENTERS = 0o700
-AS_WANTED = "as wanted"
+AS_WANTED, NOT_WANTED = "as wanted", "not wanted any more"
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,28 @@ def desired(paths: Sequence[Path]) -> PrivateFiles:
 
 def plan(current: PrivateFiles | None, desired: PrivateFiles) -> Sequence[Step]:
     there = current.contents if current else {}
-    return [Step("write", path) for path, content in desired.contents.items() if there.get(path) != content]
+    return [
+        *(Step("write", path) for path, content in desired.contents.items() if there.get(path) != content),
+        *(Step("remove", path) for path in there if path not in desired.contents),
+    ]
 
 
 class PrivateFilesPort:
     """Directories that are missing are made for root alone, too."""
 
-    def __init__(self, wanted: Sequence[PrivateFile]) -> None:
+    def __init__(self, wanted: Sequence[PrivateFile], known: Sequence[Path] = ()) -> None:
+        """known: files of ours that are there; those that are not wanted go."""
         self._wanted = wanted
+        self._known = known
 
     def read(self) -> PrivateFiles:
-        return PrivateFiles({str(each.path): AS_WANTED if each.is_there else "" for each in self._wanted})
+        wanted = {str(each.path): AS_WANTED if each.is_there else "" for each in self._wanted}
+        return PrivateFiles({**dict.fromkeys(map(str, self._known), NOT_WANTED), **wanted})
 
     def apply(self, step: Step) -> None:
+        if step.verb == "remove":
+            files.remove(Path(step.target))
+            return
         [wanted] = [each for each in self._wanted if str(each.path) == step.target]
         files.make_directory(wanted.path.parent, ROOT_ALONE_ENTERS)
         files.write_whole(wanted.path, wanted.text, ROOT_ALONE)

@@ -244,6 +244,38 @@ def test_a_pull_secret_may_have_been_read_by_ansible_already(bmc_home: Path, tmp
     assert config["pullSecret"] == base64.b64decode(encoded).decode() == AUTHS
 
 
+def test_former_files_go_from_the_directory_of_the_lab(
+    bmc_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "STATE", tmp_path)
+    directory = paths.export_of("demo")
+    run(bmc_home, lab=model("{}"))
+    former = {"agent-config.yaml", "install-config.yaml", "cluster-instance.yaml", ".nodes.json.new"}
+    for name in (".nodes.json.new", "mine.txt"):
+        (directory / name).touch()
+    (directory / ".mine.new").mkdir()
+    before = {file.name for file in directory.iterdir()}
+    run(bmc_home, formats=["ironic"])
+    assert {file.name for file in directory.iterdir()} | {".nodes.json.new"} == before
+    (directory / ".nodes.json.new").touch()
+    foreseen = run(bmc_home, check_mode=True)
+    assert {file.name for file in directory.iterdir()} == before
+    made = run(bmc_home)
+    assert made["steps"] == foreseen["steps"]
+    assert {step for step in made["steps"] if "remove" in step} == {f"remove {directory / name}" for name in former}
+    assert "agent-config.yaml" in foreseen["diff"]["before"]
+    assert "agent-config.yaml" not in foreseen["diff"]["after"]
+    assert {file.name for file in directory.iterdir()} == before - former
+    assert not run(bmc_home)["changed"]
+
+
+def test_former_files_stay_in_another_directory(bmc_home: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "mine"
+    run(bmc_home, lab=model("{}"), directory=str(directory))
+    run(bmc_home, directory=str(directory))
+    assert (directory / "agent-config.yaml").exists()
+
+
 def test_of_nodes_on_which_a_cluster_is_installed_there_is_a_warning(
     bmc_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export import
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import Rack, no_cluster, nothing_missing
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files, private_files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, private_files, removal
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import NotThereYetError, OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.normalize import must_be
 from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files import (
@@ -29,7 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._core.private_files im
     PrivateFilesPort,
 )
 from ansible_collections.nometal.ipi.plugins.module_utils._core.resource import Resource, Step
-from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import BMC_CA, export_of, paths_of
+from ansible_collections.nometal.ipi.plugins.module_utils._lab.paths import BMC_CA, KNOWN_OF_EXPORT, export_of, paths_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.releases import NEWEST, OLDEST, release_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,14 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
         texts = {name: text for each in self._formats for name, text in FORMATS[each].contents(rack).items()}
         for name in self._ca_names():
             texts[name] = self._certificate()
-        yield PrivateFilesPort([PrivateFile(self._directory / name, text) for name, text in texts.items()])
+        wanted = [PrivateFile(self._directory / name, text) for name, text in texts.items()]
+        yield PrivateFilesPort(wanted, self._known())
+
+    def _known(self) -> list[Path]:
+        """Of this run or former ones, whose secrets do not stay. In another directory, such a file may be another's."""
+        is_ours = self._directory == export_of(self._lab["name"]) and not self.params["formats"]
+        known = removal.matching(self._directory, KNOWN_OF_EXPORT) if is_ours else []
+        return [path for path in known if not _is_directory(path)]
 
     def _rack(self) -> Rack:
         params, name = self.params, self._lab["name"]
@@ -145,6 +152,10 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
 
 def _pull_secret(given: Any) -> str:
     return "" if given in ("", None) else checked_pull_secret(job_secrets.pull_secret_of(given))
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _is_something_else(path: Path) -> bool:
