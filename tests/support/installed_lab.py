@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from support import install_lab, kubectl, lab_host, lab_trees, made_lab
+from support import checkout, install_lab, kubectl, lab_host, lab_trees, made_lab, stand_in_mirror
 from support.cache import cache_dir, made_once
 from support.failures import ending
 from support.install_lab import InstallLab
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 KUBECONFIG = "/var/lib/nometal/install/lab/cluster/auth/kubeconfig"
 AUDIT = "/var/log/stand-in-audit.jsonl"
 STAND_IN = "tests/support/stand_in"
+SOURCES = [__file__, *(str(each.__file__) for each in (checkout, install_lab, kubectl, stand_in_mirror))]
+"""What the cluster is installed by, beside the stand-ins and what a made lab is made by."""
 FRESH_SECONDS = 6 * 3600
 """A kubelet's first certificate is valid for a day."""
 LEASES = ("get", "leases.coordination.k8s.io", "--namespace=kube-node-lease", "--output=json")
@@ -84,7 +86,7 @@ def _disk(spec: Mapping[str, Any]) -> Path:
 
 
 def _key(spec: Mapping[str, Any]) -> str:
-    sources = [Path(file).read_text() for file in (__file__, install_lab.__file__)]
+    sources = [Path(file).read_text() for file in SOURCES]
     made_of = [made_lab.disk(**install_lab.small(spec)).name, digest_of(STAND_IN), *sources]
     return digest("\0".join([*made_of, str(int(time.time() // FRESH_SECONDS))]))[:12]
 
