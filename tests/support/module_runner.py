@@ -6,16 +6,20 @@ with `--serve` one on each line. Each of those runs in a process of its own, in 
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import os
 import runpy
+import signal
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
+
+PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -35,12 +39,20 @@ def serve(task: dict[str, Any]) -> None:
         importlib.import_module(task["module"])
     sys.modules.pop(task["module"], None)  # what it imports stays
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        child = os.fork()
+        server, child = os.getpid(), os.fork()
         if not child:
+            end_with(server)
             run_apart(task, output, errors)
         os.waitpid(child, 0)
         sys.stdout.write(json.dumps([read(output), read(errors)]) + "\n")
         sys.stdout.flush()
+
+
+def end_with(server: int) -> None:
+    """A module that is left would go on changing what the next test has."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != server:  # it was gone before the kernel knew whom to watch
+        os._exit(1)
 
 
 def run_apart(task: dict[str, Any], output: IO[str], errors: IO[str]) -> None:
