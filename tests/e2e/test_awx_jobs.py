@@ -84,7 +84,10 @@ def test_a_lab_by_jobs(jobs: Jobs, host: LabHost) -> None:
     assert told.succeeded, told.text
     assert told.artifacts["nometal_lab"]["state"] == made.artifacts["nometal_lab"]["state"]
 
-    assert not jobs.launch("teardown", {"teardown_lab": "rehearsal", "teardown_confirmation": "ha"}).succeeded
+    for limit in ("", "--limit hypervisor"):
+        kept = jobs.launch("teardown", {"teardown_lab": "rehearsal", "teardown_confirmation": "ha"}, limit)
+        assert not kept.succeeded
+        assert "Nothing was removed." in kept.text
     assert vms(host) != []
     removed = jobs.launch("teardown", {"teardown_lab": "rehearsal", "teardown_confirmation": "rehearsal"})
     assert removed.succeeded, removed.text
