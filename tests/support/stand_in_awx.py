@@ -85,7 +85,14 @@ KINDS = {
     "notification_templates": Kind("notification_template", refers=OF_ORGANIZATION),
     "projects": Kind(
         "project",
-        {"scm_type": "", "scm_url": "", "scm_branch": "", "scm_revision": "", "playbooks": []},
+        {
+            "scm_type": "",
+            "scm_url": "",
+            "scm_branch": "",
+            "scm_revision": "",
+            "scm_update_on_launch": False,
+            "playbooks": [],
+        },
         ("organization",),
         {**OF_ORGANIZATION, "credential": "credentials", "default_environment": "execution_environments"},
         related=NOTIFIED,

@@ -93,7 +93,9 @@ def test_all_objects_are_there(setup: Setup) -> None:
     assert awx.names_of(site, "credentials") == ["hypervisor", "nometal installation", "nometal registries and BMCs"]
     assert awx.names_of(site, "notification_templates_error") == ["mail"]
     assert awx.names_of(awx.named("job_templates", "nometal stop"), "credentials") == ["hypervisor"]
-    assert awx.named("inventory_sources", "nometal project")["source_path"] == "inventory/ha"
+    source = awx.named("inventory_sources", "nometal project")
+    assert (source["source_path"], source["update_on_launch"]) == ("inventory/ha", True)
+    assert awx.named("projects", "nometal")["scm_update_on_launch"] is True
     assert [item["enabled"] for item in awx.all("schedules")] == [False]
 
 
