@@ -210,6 +210,15 @@ class StandInAwx:
         found = [self.objects[kind][number] for number in self.associated.get((item["id"], association), [])]
         return sorted(each.get("identifier") or each["name"] for each in found)
 
+    def follow(self, node: str, status: str) -> list[str]:
+        """The nodes of a workflow that run after one that has ended so."""
+        item = self.named("workflow_job_template_nodes", node)
+        return self.names_of(item, f"{status}_nodes") + self.names_of(item, "always_nodes")
+
+    def fails_with(self, node: str) -> bool:
+        """Whether a workflow has failed because this node has: not if another node follows then."""
+        return self.follow(node, "failure") == []
+
     def variables(self, template: str, answers: Mapping[str, Any]) -> dict[str, Any]:
         """With which a job runs that is launched with these answers: those of its survey and of its credentials."""
         item = self.named("job_templates", template)

@@ -99,13 +99,14 @@ def test_all_objects_are_there(setup: Setup) -> None:
     assert [item["enabled"] for item in awx.all("schedules")] == [False]
 
 
-def test_the_workflow_reports_in_any_case(setup: Setup) -> None:
-    nodes = {name: setup.awx.named("workflow_job_template_nodes", name) for name in ("doctor", "site", "report")}
-    follow = {
-        name: [setup.awx.names_of(node, f"{when}_nodes") for when in ("success", "failure", "always")]
-        for name, node in nodes.items()
+def test_the_workflow_fails_with_each_of_its_jobs(setup: Setup) -> None:
+    nodes = ("doctor", "site", "report")
+    assert {node: setup.awx.follow(node, "success") for node in nodes} == {
+        "doctor": ["site"],
+        "site": ["report"],
+        "report": [],
     }
-    assert follow == {"doctor": [["site"], ["report"], []], "site": [[], [], ["report"]], "report": [[], [], []]}
+    assert [node for node in nodes if not setup.awx.fails_with(node)] == []
 
 
 def test_operators_may_run_but_not_edit(setup: Setup) -> None:
