@@ -70,7 +70,9 @@ KINDS = {
         ("image",),
         {**OF_ORGANIZATION, "credential": "credentials"},
         ("name",),
+        goes_with=("organization",),
     ),
+    "applications": Kind("o_auth2_application", refers=OF_ORGANIZATION, goes_with=("organization",)),
     "credential_types": Kind(
         "credential_type", {"kind": "", "inputs": {}, "injectors": {}, "managed": False}, ("kind",), {}, ("name",)
     ),
@@ -82,7 +84,7 @@ KINDS = {
         ("name", "organization", "credential_type"),
         goes_with=("organization",),
     ),
-    "notification_templates": Kind("notification_template", refers=OF_ORGANIZATION),
+    "notification_templates": Kind("notification_template", refers=OF_ORGANIZATION, goes_with=("organization",)),
     "projects": Kind(
         "project",
         {

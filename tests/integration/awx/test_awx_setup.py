@@ -160,3 +160,32 @@ def test_it_is_removed_and_what_others_have_stays(setup: Setup, tmp_path: Path) 
             ("notification_templates", "mail"),
         ]
         assert "changed=0 " in copied.run(awx_setup_state="absent")
+
+
+def test_what_others_have_in_its_organization_stays(setup: Setup, tmp_path: Path) -> None:
+    with stand_in_awx.start(like=setup.awx) as awx:
+        organization = awx.named("organizations", "nometal")["id"]
+        theirs = {
+            "execution_environments": {"name": "theirs", "image": "registry.example.test/theirs/ee:1"},
+            "applications": {"name": "their portal"},
+            "notification_templates": {"name": "slack"},
+        }
+        for kind, fields in theirs.items():
+            awx.answer("POST", f"/api/v2/{kind}/", {**fields, "organization": organization})
+        for kind in ("projects", "inventories"):
+            awx.answer("PATCH", awx.named(kind, "nometal")["url"], {"description": "theirs"})
+        Setup(awx, tmp_path).run(awx_setup_state="absent")
+        left = [(kind, item["name"]) for kind in stand_in_awx.KINDS for item in awx.all(kind)]
+        assert left == [
+            ("organizations", "others"),
+            ("organizations", "nometal"),
+            ("execution_environments", "theirs"),
+            ("applications", "their portal"),
+            ("credential_types", "Machine"),
+            ("credentials", "hypervisor"),
+            ("notification_templates", "mail"),
+            ("notification_templates", "slack"),
+            ("projects", "nometal"),
+            ("inventories", "nometal"),
+            ("inventory_sources", "nometal project"),
+        ]
