@@ -265,7 +265,14 @@ class StandInAwx:
         if kinds == [kind] and kind not in KINDS:
             raise RefusedError(404, {"detail": "Not found."})
         items = [self._shown(name, number) for name in kinds for number in self.objects[name]]
-        return [item for item in items if all(_matches(item, *pair) for pair in query.items())]
+        return [item for item in items if all(self._has(kind, item, *pair) for pair in query.items())]
+
+    def _has(self, kind: str, item: Object, name: str, value: str) -> bool:
+        reference = name.removesuffix("__name")
+        if reference == name:
+            return _matches(item, name, value)
+        other = self.objects[KINDS[kind].refers[reference]].get(item[reference], {})
+        return _matches(other, "name", value)
 
     def _page(self, items: list[Object]) -> Object:
         return {"count": len(items), "next": None, "previous": None, "results": items}
@@ -468,7 +475,10 @@ class StandInAwx:
         holders = self.holders.setdefault(role, [])
         if method == "POST":
             self.changes.append(f"role {role}")
-            holders.append(body["id"])
+            if body.get("disassociate"):
+                holders.remove(body["id"])
+            else:
+                holders.append(body["id"])
             return 204, {}
         return 200, self._page([self._shown("teams", each) for each in holders])
 

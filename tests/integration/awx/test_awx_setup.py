@@ -109,22 +109,41 @@ def test_the_workflow_fails_with_each_of_its_jobs(setup: Setup) -> None:
     assert [node for node in nodes if not setup.awx.fails_with(node)] == []
 
 
-def test_operators_may_run_but_not_edit(setup: Setup) -> None:
-    [team] = setup.awx.all("teams")
-    items = [
-        item for kind in ("job_templates", "workflow_job_templates", "inventories") for item in setup.awx.all(kind)
-    ]
-    had = {
+RIGHTS = {
+    ("job_template", "execute_role"),
+    ("workflow_job_template", "execute_role"),
+    ("inventory", "read_role"),
+}
+
+
+def rights(awx: StandInAwx, team: str) -> set[tuple[str, str]]:
+    number = awx.named("teams", team)["id"]
+    return {
         (item["type"], role)
-        for item in items
+        for kind in ("job_templates", "workflow_job_templates", "inventories")
+        for item in awx.all(kind)
         for role, about in item["summary_fields"]["object_roles"].items()
-        if team["id"] in setup.awx.holders.get(about["id"], [])
+        if number in awx.holders.get(about["id"], [])
     }
-    assert had == {
-        ("job_template", "execute_role"),
-        ("workflow_job_template", "execute_role"),
-        ("inventory", "read_role"),
-    }
+
+
+def test_operators_may_run_but_not_edit(setup: Setup) -> None:
+    assert rights(setup.awx, "operators") == RIGHTS
+
+
+def test_former_operators_may_nothing_any_more(setup: Setup, tmp_path: Path) -> None:
+    """The team of another set of objects in the same organization stays."""
+    with stand_in_awx.start(like=setup.awx) as awx:
+        team = {"name": "of-another-set", "description": "Made by nometal.ipi.awx_setup for another"}
+        organization = awx.named("organizations", "nometal")["id"]
+        awx.answer("POST", "/api/v2/teams/", {**team, "organization": organization})
+        changed = Setup(awx, tmp_path)
+        changed.run(awx_setup_operators="others")
+        assert (rights(awx, "operators"), rights(awx, "others")) == (set(), RIGHTS)
+        changed.run(awx_setup_operators="")
+        assert rights(awx, "others") == set()
+        changed.run(awx_setup_operators="", awx_setup_state="absent")
+        assert [team["name"] for team in awx.all("teams")] == ["of-another-set"]
 
 
 def test_a_job_gets_answers_and_secrets_as_variables(setup: Setup) -> None:
@@ -151,7 +170,7 @@ def test_a_second_run_changes_nothing(setup: Setup) -> None:
 def test_it_is_removed_and_what_others_have_stays(setup: Setup, tmp_path: Path) -> None:
     with stand_in_awx.start(like=setup.awx) as awx:
         copied = Setup(awx, tmp_path)
-        copied.run(awx_setup_state="absent")
+        copied.run(awx_setup_state="absent", awx_setup_operators="")
         left = [(kind, item["name"]) for kind in stand_in_awx.KINDS for item in awx.all(kind)]
         assert left == [
             ("organizations", "others"),
