@@ -31,8 +31,9 @@ class ActionModule(ActionBase):
             Path(page).expanduser().write_text(text, encoding="utf-8")
         output = str(arguments.get("output", "text"))
         if not result.get("failed") and arguments.get("lab") and output != "nothing":
-            data = {artifacts.VARIABLE: artifacts.artifacts(result["status"], result["lines"][0])}
-            result["ansible_stats"] = {"data": data, "per_host": False, "aggregate": False}
+            host = str(arguments.get("host") or (task_vars or {}).get("inventory_hostname", ""))
+            data = {artifacts.VARIABLE: {host: artifacts.artifacts(result["status"], result["lines"][0])}}
+            result["ansible_stats"] = {"data": data, "per_host": False, "aggregate": True}
         if not result.get("failed") and callback_name() not in QUIET_CALLBACKS:
             text = shown(result, output)
             if text:

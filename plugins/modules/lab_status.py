@@ -12,8 +12,8 @@ description:
   - Looks at all that a lab has on a host, at any time, and shows it on the controller as one screen.
   - It works without libvirt, while another run has the lab, and of a lab that is made only in part. What does not
     answer is reported as a finding.
-  - In AWX, what it shows is also an artifact of the job, C(nometal_lab), as of M(ansible.builtin.set_stats). It names
-    files and holds no secret; docs/awx.md lists its keys.
+  - In AWX, what it shows is also an artifact of the job, by the name of the host in C(nometal_lab), as of
+    M(ansible.builtin.set_stats). It names files and holds no secret; docs/awx.md lists its keys.
 author:
   - nometal.ipi contributors (@nometal)
 options:

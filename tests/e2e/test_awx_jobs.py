@@ -61,7 +61,7 @@ def vms(host: LabHost) -> list[str]:
 def test_a_lab_by_jobs(jobs: Jobs, host: LabHost) -> None:
     refused = jobs.launch("doctor", {"lab_spec_nodes_workers_memory": "900GiB"})
     assert not refused.succeeded
-    assert "memory" in refused.artifacts["nometal_doctor"]["blockers"]
+    assert "memory" in refused.artifacts["nometal_doctor"]["hypervisor"]["blockers"]
 
     nowhere = jobs.launch("site", WORKERS, "--limit nowhere")
     assert not nowhere.succeeded
@@ -71,8 +71,8 @@ def test_a_lab_by_jobs(jobs: Jobs, host: LabHost) -> None:
     assert made.succeeded, made.text
     assert "rehearsal-worker-1" in vms(host)
     assert host.run("virsh domblklist rehearsal-worker-1 | grep -c qcow2").stdout.strip() == "2"
-    assert made.artifacts["nometal_lab"]["lab"] == "rehearsal"
-    assert made.artifacts["nometal_lab"]["bmc_accounts"].endswith("/rehearsal/credentials.json")
+    assert made.artifacts["nometal_lab"]["hypervisor"]["lab"] == "rehearsal"
+    assert made.artifacts["nometal_lab"]["hypervisor"]["bmc_accounts"].endswith("/rehearsal/credentials.json")
 
     of_networks = jobs.launch("site", WORKERS, "--tags network --limit hypervisor")
     assert of_networks.succeeded, of_networks.text
@@ -82,7 +82,7 @@ def test_a_lab_by_jobs(jobs: Jobs, host: LabHost) -> None:
 
     told = jobs.launch("status", WORKERS)
     assert told.succeeded, told.text
-    assert told.artifacts["nometal_lab"]["state"] == made.artifacts["nometal_lab"]["state"]
+    assert told.artifacts["nometal_lab"]["hypervisor"]["state"] == made.artifacts["nometal_lab"]["hypervisor"]["state"]
 
     for limit in ("", "--limit hypervisor"):
         kept = jobs.launch("teardown", {"teardown_lab": "rehearsal", "teardown_confirmation": "ha"}, limit)
@@ -92,7 +92,7 @@ def test_a_lab_by_jobs(jobs: Jobs, host: LabHost) -> None:
     removed = jobs.launch("teardown", {"teardown_lab": "rehearsal", "teardown_confirmation": "rehearsal"})
     assert removed.succeeded, removed.text
     assert vms(host) == []
-    assert removed.artifacts["nometal_lab"]["state"] == "absent"
+    assert removed.artifacts["nometal_lab"]["hypervisor"]["state"] == "absent"
     assert PLANTED not in jobs.kept()
 
 

@@ -2,7 +2,7 @@
 
 jobs = Jobs(directory, inventory)
 job = jobs.launch("site", {"lab_spec_nodes_workers_count": 2})
-job.artifacts["nometal_lab"]["state"]
+job.artifacts["nometal_lab"]["hypervisor"]["state"]
 """
 
 from __future__ import annotations
