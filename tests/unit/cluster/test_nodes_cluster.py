@@ -159,6 +159,16 @@ def test_a_node_of_the_control_plane_that_is_begun_is_not_forgotten_without_the_
         api.of(SHRINK, 3, forces=True).look()
 
 
+@pytest.mark.parametrize("name", ["control-plane-0", "worker-1"])
+def test_a_replacement_does_not_end_while_the_cluster_is_silent(api: Api, name: str) -> None:
+    """etcd rolls out when grow looks first: with its guard off, and a member less."""
+    record.write(OWN, Record(list(FOUR.hosts), {name: f"uid-{name}"}))
+    api.error = ApiError("unreachable", "etcd: none of its pods is ready")
+    for act in (Cluster.look, Cluster.follow):
+        with pytest.raises(OperatorError, match=f"{name} cannot be made known to it: run this again when it answers"):
+            act(api.of(GROW, 4))
+
+
 @pytest.mark.parametrize(
     ("said", "is_off"),
     [

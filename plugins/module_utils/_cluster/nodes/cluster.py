@@ -250,7 +250,8 @@ class Cluster:
     def _refuse_unasked(self, error: ApiError) -> None:
         """What needs the cluster. Only one that does not answer may be gone: others run, and must not lose VMs."""
         lost = [name for name in self._record.hosts if name not in self.wanted.hosts]
-        new = [name for name in self.wanted.hosts if name not in self._record.hosts]
+        noted, begun = self._record.hosts, self._record.replacing
+        new = [name for name in self.wanted.hosts if name not in noted or name in begun]
         may_be_gone = error.reason == "unreachable"
         if self._task.part == GROW and new:
             raise OperatorError(
