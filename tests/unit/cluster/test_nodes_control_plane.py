@@ -185,6 +185,43 @@ def test_what_is_left_of_a_host_that_somebody_has_removed() -> None:
     assert steps(plan.shrink(ONE, gone, RELEASE)) == [f"remove member {NAME}", "unguard etcd", OF_SECRETS]
 
 
+def without_host(seen: Seen) -> Seen:
+    return replace(seen, hosts={name: host for name, host in seen.hosts.items() if name != NAME})
+
+
+@pytest.mark.parametrize("has_machine", [True, False])
+def test_without_its_host_it_is_replaced_only_when_it_is_off(*, has_machine: bool) -> None:
+    """Nothing switches it off."""
+    seen = without_host(installed())
+    if not has_machine:
+        seen = replace(seen, machines={name: each for name, each in seen.machines.items() if each.host != NAME})
+    with pytest.raises(OperatorError, match=r"no BareMetalHost of it.* its Node is ready\. Switch its VM off"):
+        refuse(seen)
+    made = plan.shrink(ONE, seen, RELEASE)
+    assert f"remove member {NAME}" not in steps(made)
+    assert (NAME, "is switched off") in [(waiting.who, waiting.state) for waiting in made.waits]
+    silent = with_node(seen, NAME, ready="Unknown")
+    refuse(silent)
+    assert control_plane.backs_up(ONE, silent, RELEASE) == "control-plane-0"
+
+
+def test_without_its_host_it_is_not_replaced_without_a_quorum_of_the_others() -> None:
+    seen = with_node(without_host(installed("control-plane-2")), NAME, ready="Unknown")
+    with pytest.raises(OperatorError, match=f"{NAME} cannot be replaced: etcd would lose its quorum"):
+        refuse(seen)
+    made = plan.shrink(ONE, seen, RELEASE)
+    assert steps(made) == []
+    assert "etcd would lose its quorum" in made.waits[0].error
+
+
+def test_what_is_left_when_its_member_is_gone_is_removed_although_another_is_ill() -> None:
+    seen = with_node(without_host(installed("control-plane-2")), NAME, ready="Unknown")
+    members = [member for member in seen.etcd.members if member.name != NAME] if seen.etcd else []
+    seen = with_etcd(seen, members=members)
+    refuse(seen)
+    assert control_plane.backs_up(ONE, seen, RELEASE) == ""
+
+
 def test_a_vm_that_is_gone_is_off_although_metal3_has_seen_it_on() -> None:
     marked = with_machine(installed(NAME), "master-1", annotations={"machine.openshift.io/delete-machine": "ha"})
     seen = with_node(with_host(marked, NAME, online=False, powered_on=True), NAME, ready="Unknown")
@@ -235,6 +272,15 @@ def test_a_backup_is_taken_by_another_node_before_it_begins() -> None:
     assert control_plane.backs_up(ONE, controllers.seen, RELEASE) == "control-plane-0"
     controllers.run("shrink", until="mark")
     assert control_plane.backs_up(ONE, controllers.seen, RELEASE) == ""
+
+
+def test_a_backup_is_taken_although_its_machine_is_gone() -> None:
+    seen = installed()
+    machines = {name: each for name, each in seen.machines.items() if each.host != NAME}
+    assert control_plane.backs_up(ONE, replace(seen, machines=machines), RELEASE) == "control-plane-0"
+    leaves = with_machine(seen, "master-1", deletion=True)
+    assert control_plane.backs_up(ONE, leaves, RELEASE) == "control-plane-0"
+    assert control_plane.backs_up(ONE, with_host(seen, NAME, uid="new"), RELEASE) == ""
 
 
 def test_the_new_machine_is_like_another_one() -> None:

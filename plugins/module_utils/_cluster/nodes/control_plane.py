@@ -20,6 +20,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states 
     PROVISIONED,
     RUNNING,
     Waiting,
+    mark_of,
     out_of_service,
     state_of,
     waiting,
@@ -63,10 +64,21 @@ def refuse(wanted: Wanted, seen: Seen, leaving: list[BareMetalHost]) -> None:
             "node of the control plane is replaced. Nothing was changed. Run this again without cluster_nodes_replace "
             "until the first one is done, then replace the next."
         )
-    for host in leaving:
-        if host.name in names:
-            _refuse_without_quorum(host.name, seen)
-            pattern(host.name, seen)
+    for name in names:
+        if name not in seen.hosts:
+            _refuse_on_without_host(name, seen)
+        if name in [host.name for host in leaving] or (name not in seen.hosts and _member(name, seen)):
+            _refuse_without_quorum(name, seen)
+            pattern(name, seen)
+
+
+def _refuse_on_without_host(name: str, seen: Seen) -> None:
+    """Nothing switches it off, and etcd's operator would make it a member again."""
+    if _has_ready_node(name, seen):
+        raise OperatorError(
+            f"{name} cannot be replaced: the cluster has no BareMetalHost of it, by which it is switched off, and its "
+            "Node is ready. Switch its VM off, and run this again when its Node is not ready. Nothing was changed."
+        )
 
 
 def _refuse_without_quorum(name: str, seen: Seen) -> None:
@@ -90,11 +102,10 @@ def _without_quorum(seen: Seen, leaving: Member | None) -> str:
 def backs_up(wanted: Wanted, seen: Seen, release: Release) -> str:
     """A node by which etcd is backed up before one leaves; none once that has begun."""
     for name in replaced(wanted):
-        host, machine = seen.hosts.get(name), seen.machine_of(name)
-        if host is None or host.uid != wanted.replaced[name] or not machine or machine.deletion:
-            continue
-        if out_of_service(wanted, host, machine, seen, release):
-            own = _member(name, seen)
+        machine, own = seen.machine_of(name), _member(name, seen)
+        has_come = name in seen.hosts and seen.hosts[name].uid != wanted.replaced[name]
+        is_marked = machine is not None and machine.annotations.get(mark_of(release)) == wanted.lab
+        if own and not has_come and not is_marked:
             return next((each.name for each in _etcd(seen).members if each is not own and each.healthy), "")
     return ""
 
@@ -158,13 +169,17 @@ def remains(wanted: Wanted, seen: Seen) -> tuple[list[Step], list[Waiting]]:
     for name in replaced(wanted):
         if name in seen.hosts:
             continue
-        machine = seen.machine_of(name)
-        member = _member(name, seen)
+        machine, member = seen.machine_of(name), _member(name, seen)
+        if member and not _etcd(seen).has_quorum_without(member):
+            waits.append(Waiting(name, "is a member of etcd", _without_quorum(seen, member)))
+            continue
         if machine and not machine.deletion:
             steps.append(Step("delete machine", machine.name, name))
         elif machine:
             waits.append(Waiting(name, "its Machine leaves the cluster", machine.error))
-        if member and not (machine and machine.node in seen.nodes and seen.nodes[machine.node].is_ready):
+        if member and _has_ready_node(name, seen):
+            waits.append(Waiting(name, "is switched off"))
+        elif member:
             steps += _without_member(member, _etcd(seen))
         secrets = [
             secret
@@ -283,6 +298,13 @@ def labels_like(name: str, seen: Seen) -> Mapping[str, str]:
 def _member(name: str, seen: Seen) -> Member | None:
     machine = seen.machine_of(name)
     return _etcd(seen).member_of(name, machine.node if machine else "")
+
+
+def _has_ready_node(name: str, seen: Seen) -> bool:
+    """By its name, if its Machine is gone."""
+    machine = seen.machine_of(name)
+    own = machine.node if machine else ""
+    return any(node.is_ready and etcd.is_of(name, own, node.name) for node in seen.nodes.values())
 
 
 def _etcd(seen: Seen) -> Etcd:
