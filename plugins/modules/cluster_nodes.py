@@ -54,9 +54,18 @@ options:
       - Nodes that leave the cluster although the lab has them, so that they can be made anew. Workers and spares, and
         one node of the control plane at a time.
       - Only with O(part=shrink). One whose replacement has begun is replaced to the end, also without this.
+      - A node of the control plane whose replacement has begun, but that is still on and a member of etcd, stays if
+        another one is named.
     type: list
     elements: str
     default: []
+  cancel:
+    description:
+      - Whether a node of the control plane stays whose replacement has begun. Its mark is removed, and it stays
+        cordoned. Refused once it was switched off or has left etcd.
+      - Only with O(part=shrink).
+    type: bool
+    default: false
   force_removal:
     description:
       - With a cluster that cannot be reached, whether its nodes are removed from the lab nevertheless.
@@ -159,6 +168,7 @@ ARGUMENTS = {
     "part": {"type": "str", "choices": list(PARTS), "required": True},
     "version": {"type": "str", "default": ""},
     "replace": {"type": "list", "elements": "str", "default": []},
+    "cancel": {"type": "bool", "default": False},
     "force_removal": {"type": "bool", "default": False},
     "drain_seconds": {"type": "int", "default": 600},
     "patience": {"type": "float", "default": 1.0},
@@ -185,6 +195,7 @@ def task_from(params: dict[str, Any]) -> Task:
         installation=installation,
         version=params["version"],
         replaces=params["replace"],
+        cancels=params["cancel"],
         forces=params["force_removal"],
         drain_seconds=params["drain_seconds"],
         patience=params["patience"],

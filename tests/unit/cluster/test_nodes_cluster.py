@@ -137,6 +137,58 @@ def test_a_replacement_that_has_failed_is_replaced(api: Api, failed: Callable[[S
     assert api.of(SHRINK, 4).look().steps == []
 
 
+@pytest.fixture
+def begun(api: Api) -> Api:
+    """The replacement of a node of the control plane, which is drained."""
+    record.write(OWN, Record(list(FOUR.hosts), {"control-plane-0": "uid-control-plane-0"}))
+    spec: dict[str, Any] = {"providerSpec": {"value": {}}}
+    marked = {"machine.openshift.io/delete-machine": "ha"}
+    api.seen = samples.with_etcd(with_machine(api.seen, "control-plane-0", annotations=marked, spec=spec))
+    api.seen = with_machine(api.seen, "control-plane-1", spec=spec)
+    return api
+
+
+def test_a_replacement_that_has_changed_nothing_in_etcd_is_cancelled(begun: Api) -> None:
+    steps = ["keep control-plane-0", "unmark ha-x7k2p-control-plane-0 (control-plane-0)"]
+    assert begun.of(SHRINK, 4, cancels=True).look().steps == steps
+    begun.seen = with_machine(begun.seen, "control-plane-0", annotations={})
+    assert begun.of(SHRINK, 4, cancels=True).follow().steps == steps[:1]
+    assert record.read(OWN).replacing == {}
+    assert (begun.of(SHRINK, 4, cancels=True).look().steps, begun.of(SHRINK, 4).look().steps) == ([], [])
+
+
+def test_another_node_is_replaced_in_place_of_one_that_has_changed_nothing_in_etcd(begun: Api) -> None:
+    """It has failed since, so the first one must stay."""
+    begun.seen = samples.with_etcd(begun.seen, "control-plane-2")
+    with pytest.raises(OperatorError, match="control-plane-0 cannot be replaced: etcd would lose its quorum"):
+        begun.of(SHRINK, 4).look()
+    assert begun.of(SHRINK, 4, replaces=["control-plane-2"]).look().steps == [
+        *("keep control-plane-0", "remove control-plane-2"),
+        "unmark ha-x7k2p-control-plane-0 (control-plane-0)",
+    ]
+    assert begun.of(SHRINK, 4, replaces=["worker-1"], cancels=True).look().steps[0] == "keep control-plane-0"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda seen: with_host(seen, "control-plane-0", online=False),
+        lambda seen: with_host(seen, "control-plane-0", deletion=True),
+        lambda seen: with_host(seen, "control-plane-0", uid="new"),
+        lambda seen: with_machine(seen, "control-plane-0", deletion=True),
+        lambda seen: replace(seen, etcd=replace(seen.etcd, members=seen.etcd.members[1:])),
+        lambda seen: without(seen, "control-plane-0"),
+    ],
+)
+def test_a_replacement_that_has_changed_more_goes_on(begun: Api, changed: Callable[[Seen], Seen]) -> None:
+    begun.seen = changed(begun.seen)
+    with pytest.raises(OperatorError, match=r"replacement of control-plane-0 cannot be cancelled.* Run this again"):
+        begun.of(SHRINK, 4, cancels=True).look()
+    with pytest.raises(OperatorError, match="control-plane-0 and control-plane-2 cannot be replaced at the same time"):
+        begun.of(SHRINK, 4, replaces=["control-plane-2"]).look()
+    begun.of(GROW, 4, cancels=True).look()
+
+
 def test_an_arbiter_is_not_replaced(api: Api) -> None:
     model = samples.lab_of("nodes: {control_plane: {count: 2}, arbiters: {count: 1}, workers: {count: 4}}")
     with pytest.raises(OperatorError, match="arbiter-0: no arbiter is replaced this way"):

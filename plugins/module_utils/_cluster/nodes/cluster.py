@@ -72,6 +72,8 @@ class Task:
     version: str = ""
     """Of the cluster."""
     replaces: Sequence[str] = ()
+    cancels: bool = False
+    """The replacement of a node of the control plane that has begun."""
     forces: bool = False
     """Removes nodes also from a lab whose cluster cannot be reached."""
     drain_seconds: int = 600
@@ -120,6 +122,8 @@ class Cluster:
         self._task = task
         self._paths = task.installation.paths
         self._record = record.read(self._paths)
+        self._kept: Sequence[str] = ()
+        """Nodes whose replacement is withdrawn."""
 
     def look(self) -> Result:
         """What would be done."""
@@ -134,7 +138,7 @@ class Cluster:
             client = self._client()
             client.run("get", "--raw", "/version")  # without reading first what the API has
             seen = self._port(client).read()
-            if self._note_replaced(seen):
+            if self._withdraw(seen) | self._note_replaced(seen):
                 seen = self._port(client).read()  # of etcd, too
         except ApiError as error:
             return self._silent(error)
@@ -175,6 +179,24 @@ class Cluster:
 
     # Replacing
 
+    def _withdraw(self, seen: Seen) -> bool:
+        """What has changed nothing in etcd, if that is asked for or another node is replaced in its place."""
+        task, wanted = self._task, self.wanted
+        begun = [name for name in control_plane.replaced(wanted) if name not in task.replaces]
+        instead = any(control_plane.is_of_control_plane(name, wanted) for name in task.replaces)
+        if task.part != SHRINK or not (task.cancels or instead):
+            return False
+        self._kept = [name for name in begun if control_plane.may_stay(name, wanted, seen)]
+        goes_on = [name for name in begun if name not in self._kept]
+        if task.cancels and goes_on:
+            raise OperatorError(
+                f"The replacement of {', '.join(goes_on)} cannot be cancelled: it has left etcd, or is about to. Run "
+                "this again without cluster_nodes_replace_cancel, which completes it. Nothing was changed."
+            )
+        left = {name: uid for name, uid in self._record.replacing.items() if name not in self._kept}
+        self._record = replace(self._record, replacing=left)
+        return bool(self._kept)
+
     def _note_replaced(self, seen: Seen) -> bool:
         """By what is there now: what comes in its place is not replaced when this goes on, unless it has failed."""
         noted = self._record.replacing
@@ -212,6 +234,7 @@ class Cluster:
         wanted = self.wanted
         shrinks, grows = plan.changes(wanted, seen)
         is_shrink = self._task.part == SHRINK
+        shrinks = [*self._kept_steps(), *shrinks]
         steps = shrinks if is_shrink else [*grows, *self._spares_steps()]
         made = plan.shrink(wanted, seen, self._release) if is_shrink else plan.grow(wanted, seen)
         return Result(
@@ -225,6 +248,9 @@ class Cluster:
             if is_shrink
             else sorted({*seen.hosts, *wanted.hosts}),
         )
+
+    def _kept_steps(self) -> list[str]:
+        return [f"keep {name}" for name in self._kept]
 
     def _is_noted(self, seen: Seen) -> bool:
         has_all = {*self._record.hosts} == {*self.wanted.hosts}
@@ -281,13 +307,13 @@ class Cluster:
             teller.tell("cluster", str(error), trouble=True)
             return replace(
                 first,
-                steps=[*steps, *follower.steps],
+                steps=[*self._kept_steps(), *steps, *follower.steps],
                 warnings=[*first.warnings, *warnings],
                 failure=str(error),
                 findings=[finding.to_dict() for finding in found],
             )
         first = replace(first, warnings=[*first.warnings, *warnings])
-        return self._finished(first, [*steps, *follower.steps], last)
+        return self._finished(first, [*self._kept_steps(), *steps, *follower.steps], last)
 
     def _back_up(self, client: Client, seen: Seen, teller: Teller) -> tuple[list[str], list[str]]:
         """Warnings and steps; before the first change to a member of etcd, as OpenShift demands it."""

@@ -55,6 +55,13 @@ def is_of_control_plane(name: str, wanted: Wanted) -> bool:
     return name in wanted.hosts and wanted.hosts[name].role == Role.CONTROL_PLANE
 
 
+def may_stay(name: str, wanted: Wanted, seen: Seen) -> bool:
+    """Whether a node that is noted as replaced is still as it was, but for being drained."""
+    host, machine = seen.hosts.get(name), seen.machine_of(name)
+    is_there = host is not None and host.uid == wanted.replaced[name] and host.online and not host.deletion
+    return is_there and not (machine and machine.deletion) and _member(name, seen) is not None
+
+
 def refuse(wanted: Wanted, seen: Seen, leaving: list[BareMetalHost]) -> None:
     """Before anything is changed."""
     names = replaced(wanted)
