@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 CHASSIS, STATUS, CONTROL = 0x00, 0x01, 0x02
 IS_ON = 0x01
+DESTINATION_UNAVAILABLE = 0xD3
+GONE = "There is no such VM."
 CONTROLS = {"off": 0, "on": 1, "soft": 5}
 NEEDLESS = {"off": "off", "on": "on"}
 """In which state nothing has to be done. A VM that is off may be about to be switched on: "soft" keeps it off."""
@@ -52,6 +54,8 @@ def done(session: Any, wish: str) -> str:
 
 def _asked(session: Any, command: int, *data: int) -> Any:
     answer = session.raw_command(netfn=CHASSIS, command=command, data=data)
+    if answer.get("code") == DESTINATION_UNAVAILABLE:
+        raise PyghmiException(GONE)
     if "error" in answer:
         raise PyghmiException(answer["error"])
     return answer["data"]

@@ -9,6 +9,7 @@ import logging
 import time
 from dataclasses import dataclass
 from enum import IntEnum
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Callable
 
 from nometal_bmc.answers import Refused
@@ -46,6 +47,7 @@ class Code(IntEnum):
     PARAMETER_OUT_OF_RANGE = 0xC9
     NOT_PRESENT = 0xCB
     INVALID_FIELD = 0xCC
+    DESTINATION_UNAVAILABLE = 0xD3
     INSUFFICIENT_PRIVILEGE = 0xD4
     NOT_NOW = 0xD5
     UNSPECIFIED = 0xFF
@@ -126,7 +128,7 @@ class Commands:
             return declined.code, b""
         except Refused as error:
             LOG.error("The BMC of %s: %s", self._node, error)  # noqa: TRY400 - the text says it all
-            return Code.BUSY, b""
+            return Code.DESTINATION_UNAVAILABLE if error.status == HTTPStatus.NOT_FOUND else Code.BUSY, b""
         except Exception:
             LOG.exception("The BMC of %s has failed at a command", self._node)
             return Code.UNSPECIFIED, b""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nometal_bmc.answers import Refused
+from nometal_bmc.answers import Refused, not_found
 from nometal_bmc.config.settings import Ipmi
 from nometal_bmc.events.log import BOOT, LOG, LOGIN, POWER, Event, EventLog
 from nometal_bmc.ipmi import boot_options, chassis, fru, logins, messages, sel, suites
@@ -69,6 +69,8 @@ def answer(level: Level, data: bytes = b"ok", *, command: int = 1) -> tuple[int,
     def obey(request: Request) -> bytes:
         if request.data == b"busy":
             raise Refused(503, "GeneralError", "not now")
+        if request.data == b"gone":
+            raise not_found("System 4c4c4544")
         if request.data == b"declined":
             raise Declined(Code.NOT_NOW)
         return request.data.upper()
@@ -96,6 +98,7 @@ def test_a_command_takes_a_level(level: Level, code: Code) -> None:
     [
         (b"declined", Code.NOT_NOW),
         (b"busy", Code.BUSY),
+        (b"gone", Code.DESTINATION_UNAVAILABLE),
         (b"", Code.WRONG_LENGTH),
     ],
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyghmi.exceptions import PyghmiException
 
 from nometal_bmc.ipmi import client
+from nometal_bmc.ipmi.commands import Code
 
 
 class Session:
@@ -33,3 +35,12 @@ def test_only_what_is_needed_is_asked_for(wish: str, on: bool, asked: list[int])
     session = Session(on=on)
     assert client.done(session, wish) == ("on" if on else "off")
     assert session.asked == asked
+
+
+def test_a_vm_that_is_gone_is_told_from_a_bmc_that_does_not_obey(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(on=True)
+    for code, said in ((Code.DESTINATION_UNAVAILABLE, client.GONE), (Code.BUSY, "Node Busy")):
+        answer = {"code": int(code), "error": "Node Busy"}
+        monkeypatch.setattr(session, "raw_command", lambda answer=answer, **_asked: answer)
+        with pytest.raises(PyghmiException, match=said):
+            client.done(session, "status")

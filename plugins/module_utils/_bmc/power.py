@@ -27,6 +27,8 @@ SYSTEMS = "/redfish/v1/Systems"
 STATES = "broker/state/power.json"
 """Where the broker of a lab keeps which VMs are on."""
 IPMI_CLIENT = "nometal_bmc.ipmi.client"
+GONE = ("404:", "There is no such VM.")
+"""As the BMC of a VM that is not there begins its answer, by Redfish and by IPMI."""
 IPMI_SECONDS = 60
 """For each BMC: one that does not answer is asked several times."""
 
@@ -56,6 +58,11 @@ class Said:
 
     power: str = ""
     trouble: str = ""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the BMC has no such VM."""
+        return self.trouble.startswith(GONE)
 
 
 class Bmcs:

@@ -225,7 +225,8 @@ def test_a_replacement_does_not_end_while_the_cluster_is_silent(api: Api, name: 
     ("said", "is_off"),
     [
         *((Said("Off"), True), (Said("On"), False), (Said("Paused"), False)),
-        *((Said(trouble="404: no such system"), True), (Said(trouble="ConnectionRefusedError: no"), False)),
+        *((Said(trouble="404: no such system"), True), (Said(trouble="There is no such VM."), True)),
+        *((Said(trouble="Node Busy"), False), (Said(trouble="ConnectionRefusedError: no"), False)),
     ],
 )
 def test_what_its_bmc_says_of_a_vm(

@@ -231,6 +231,18 @@ def test_a_vm_that_is_gone_is_off_although_metal3_has_seen_it_on() -> None:
     assert control_plane.of_unknown_power(ONE, with_host(seen, NAME, powered_on=False)) == []
 
 
+@pytest.mark.parametrize("change", [{"online": False}, {"deletion": True}])
+def test_an_error_of_metal3_does_not_say_that_a_node_is_off(change: dict[str, Any]) -> None:
+    """Its kubelet hangs, and the password of its BMC is another one since."""
+    marked = with_machine(installed(), "master-1", annotations={"machine.openshift.io/delete-machine": "ha"})
+    ailing = {"powered_on": True, "error_type": "registration error", "error_message": "401", **change}
+    seen = with_node(with_host(marked, NAME, **ailing), NAME, ready="Unknown")
+    assert control_plane.of_unknown_power(ONE, seen) == [NAME]
+    made = plan.shrink(ONE, seen, RELEASE)
+    assert (steps(made), [waiting.state for waiting in made.waits]) == ([], ["is switched off"])
+    assert steps(plan.shrink(ONE, replace(seen, off=[NAME]), RELEASE)) == LEAVES[4:6]
+
+
 def test_without_another_machine_there_is_nothing_to_make_one_like() -> None:
     seen = installed()
     machines = {name: each for name, each in seen.machines.items() if each.host in (NAME, "worker-0")}

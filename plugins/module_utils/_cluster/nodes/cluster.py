@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._bmc import credentials
@@ -380,10 +379,7 @@ def off(installation: Installation, hosts: Collection[str]) -> list[str]:
         said = Bmcs(installation.bmc_home, lab).power(vms.values())
     except OperatorError:
         return []
-    gone = f"{HTTPStatus.NOT_FOUND}:"
-    return [
-        name for name, vm in vms.items() if vm in said and (said[vm].power == Power.OFF or gone in said[vm].trouble[:4])
-    ]
+    return [name for name, vm in vms.items() if vm in said and (said[vm].power == Power.OFF or said[vm].is_gone)]
 
 
 def refuse_unknown(task: Task) -> None:

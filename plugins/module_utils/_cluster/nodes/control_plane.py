@@ -144,14 +144,14 @@ def _without_member(member: Member | None, state: Etcd) -> list[Step]:
 
 
 def _may_be_on(host: BareMetalHost) -> bool:
-    """As metal3 has seen it last. A BMC that no longer knows its VM tells it nothing new."""
-    return host.powered_on and not host.error_message and host.state in PROVISIONED and not _is_detached(host)
+    """As metal3 has seen it last, which may be old: also with an error, as when it cannot log in to the BMC."""
+    return host.powered_on and host.state in PROVISIONED and not _is_detached(host)
 
 
 def of_unknown_power(wanted: Wanted, seen: Seen) -> list[str]:
     """Hosts that were switched off as far as the cluster does that."""
     leave = [host for name in replaced(wanted) if (host := seen.hosts.get(name)) and host.uid == wanted.replaced[name]]
-    return [host.name for host in leave if not host.online and not host.deletion and _may_be_on(host)]
+    return [host.name for host in leave if (host.deletion or not host.online) and _may_be_on(host)]
 
 
 def _let_go(host: BareMetalHost, machine: Machine | None) -> tuple[list[Step], list[Waiting]]:
