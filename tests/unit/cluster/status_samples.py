@@ -188,6 +188,11 @@ CASES: dict[str, Observation] = {
             ],
         ),
     ),
+    "installed, a node of the control plane is being replaced": replace(
+        RAN,
+        nodes=[*(joined(each) for each in nodes()[:2]), node("control-plane-2", 22), *map(joined, nodes()[3:])],
+        replacing=["control-plane-2"],
+    ),
     "installed, much is wrong": replace(
         WITHOUT_CLUSTER,
         storage=replace(STORAGE, free_bytes=2 * GIB),

@@ -13,6 +13,7 @@ from support import golden, shown_commands
 from support.checkout import ROOT
 from unit.cluster.status_samples import CASES, STORAGE, node, on
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import record as node_record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import artifacts, screen
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status import findings as status_findings
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.next_steps import (
@@ -25,6 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observ
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.observe import Question, observe
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.status.state import State, state_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
+from ansible_collections.nometal.ipi.plugins.module_utils._lab import paths
 from ansible_collections.nometal.ipi.plugins.modules import lab_status
 
 SCREENS = Path(__file__).with_name("status.txt")
@@ -46,6 +48,7 @@ STATES = {
     "installed, its API is silent": State.UNREACHABLE,
     "installed, and no client to ask the cluster with": State.INSTALLED,
     "installed, the cluster is not well": State.DEGRADED,
+    "installed, a node of the control plane is being replaced": State.DEGRADED,
     "installed, much is wrong": State.DEGRADED,
     "its services do not run": State.PARTIAL,
 }
@@ -174,6 +177,23 @@ def test_a_restore_that_was_interrupted_is_repeated_before_anything_else() -> No
         first.written("inventory/ha", by_make=True) == "make restore LAB=inventory/ha ARGS='-e checkpoint_name=fresh'"
     )
     assert shown_commands.faults(first.written("inventory/ha", by_make=False)) == []
+
+
+def test_what_leaves_etcd_is_not_switched_on_before_its_replacement_goes_on() -> None:
+    replaced = CASES["installed, a node of the control plane is being replaced"]
+    for seen in (replaced, replace(CASES["installed"], replacing=replaced.replacing)):
+        commands = [step.written("inventory/ha", by_make=True) for step in next_steps(state_of(seen), seen)]
+        assert commands[0] == "make lab LAB=inventory/ha"
+        assert len({*commands}) == len(commands)
+        assert "make start LAB=inventory/ha" not in commands
+
+
+def test_a_replacement_that_was_begun_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "INSTALLS", tmp_path / "install")
+    node_record.write(paths.Paths("demo"), node_record.Record(["worker-1"], {"worker-1": "uid"}))
+    uri = f"qemu+unix:///system?socket={tmp_path}/none"
+    seen, _picture = observe(Question(lab="demo", home=str(tmp_path), libvirt_uri=uri, asks=False))
+    assert seen.replacing == ["worker-1"]
 
 
 def test_disks_with_checkpoints_grow_beyond_their_size() -> None:

@@ -83,6 +83,9 @@ WORDS = {
         "They keep theirs until they are replaced: docs/day2.md.",
     ),
     "machine.error": Explanation("Machine {machine} of {node}: {error}"),
+    "replacement.begun": Explanation(
+        "The replacement of {nodes} has begun and is not complete.", "`make lab` goes on with it: docs/day2.md."
+    ),
     "node.not-ready": Explanation("Not ready in the cluster: {nodes}."),
     "node.unknown": Explanation("The cluster does not know {nodes}.", "`make lab` adds workers to it."),
     "operator.failing": Explanation("Operator {operator} is {state}: {message}"),
@@ -106,6 +109,8 @@ WARNINGS = {
 
 def findings_of(state: State, seen: Observation) -> list[Finding]:
     found = [*_of_run(seen), *_of_installation(state, seen)]
+    if seen.replacing:
+        found.append(_finding("replacement.begun", "nodes", nodes=list(seen.replacing)))
     if state is not State.ABSENT:
         found += [*_of_host(seen), *_of_networks(seen), *_of_storage(seen), *_of_bmcs(seen), *_of_nodes(seen)]
         found += [*_of_checkpoints(seen)]

@@ -115,7 +115,8 @@ def next_steps(state: State, seen: Observation, failed: str = "") -> list[Step]:
     """Failed: the playbook that has, just now."""
     if seen.run and seen.run.going:
         return [Step("look again, when that run has ended", STATUS)]
-    steps = [*_of_observation(state, seen), *STEPS[state]]
+    own = [*_of_observation(state, seen)]
+    steps = [*own, *(step for step in STEPS[state] if step.command not in [each.command for each in own])]
     if failed:
         again = next((command for command in (LAB, REHEARSE, STOP, START) if command.playbook == failed), None)
         repeated = Step("run it again, once what it has failed for is repaired", again or Command("", failed))
@@ -127,6 +128,8 @@ def _of_observation(state: State, seen: Observation) -> Iterator[Step]:
     """What takes names or paths of this lab."""
     if seen.half_restored:  # until then, disks are of two moments
         yield Step("repeat the restore, which was interrupted", restore(seen.half_restored))
+    elif state in (State.INSTALLED, State.DEGRADED) and seen.replacing:  # a node that leaves etcd is to stay off
+        yield Step(f"go on with the replacement of {', '.join(seen.replacing)}", LAB)
     elif state in (State.STOPPED, State.UNREACHABLE, State.DEGRADED) and seen.off:
         yield Step("switch its nodes on, and see it through until it is ready", START)
     if state in (State.MADE, State.REHEARSED):

@@ -221,6 +221,8 @@ class Observation:
     checkpoints: Sequence[Checkpoint] = ()
     half_restored: str = ""
     """The checkpoint whose restore was interrupted."""
+    replacing: Sequence[str] = ()
+    """Nodes of the cluster whose replacement has begun and is not complete."""
     cluster: Cluster | None = None
     """None: there is none to be asked."""
     unread: Sequence[str] = ()

@@ -19,6 +19,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._bmc import faults as 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import client_of
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.diagnosis import nodes as diagnosis_nodes
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.installation import Installation as Lookup
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import record as node_record
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.nodes import Record as Stops
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.reading import glance
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import run as installer_run
@@ -119,6 +120,7 @@ def _of_files(question: Question, record: Record, nodes: Sequence[Mapping[str, A
         checkpoints=checkpoints,
         unread=damaged,
         half_restored=_half_restored(question),
+        replacing=sorted(node_record.read(Paths(question.lab)).replacing),
     )
 
 
