@@ -126,9 +126,12 @@ def test_it_is_not_removed_from_etcd_before_it_is_off() -> None:
 @pytest.mark.parametrize(
     ("ill", "said"),
     [
-        (["control-plane-0"], "Of its 3 members, 1 others are healthy, and it takes 2 .not healthy: control-plane-0"),
-        (["control-plane-0", NAME], "1 others are healthy"),
-        (["control-plane-0", "control-plane-2"], "0 others are healthy"),
+        (
+            ["control-plane-0"],
+            r"Of its 3 members, 2 must be healthy besides the one that is replaced; not healthy: control-plane-0\.",
+        ),
+        (["control-plane-0", NAME], r"not healthy: control-plane-0\."),
+        (["control-plane-0", "control-plane-2"], r"not healthy: control-plane-0, control-plane-2\."),
     ],
 )
 def test_without_a_quorum_of_the_others_nothing_is_begun(ill: list[str], said: str) -> None:
@@ -146,8 +149,16 @@ def test_of_five_one_other_may_be_ill() -> None:
         wanted(samples.lab_of("nodes: {control_plane: {count: 5}, workers: {count: 2}}")), replaced=ONE.replaced
     )
     refuse(installed("control-plane-4", given=five), five)
-    with pytest.raises(OperatorError, match="Of its 5 members, 2 others are healthy, and it takes 3"):
+    with pytest.raises(OperatorError, match="Of its 5 members, 3 must be healthy besides"):
         refuse(installed("control-plane-3", "control-plane-4", given=five), five)
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 node"), (2, "2 nodes")])
+def test_a_small_control_plane_is_not_to_be_repaired(number: int, said: str) -> None:
+    seen = installed()
+    members = [etcd.Member(2, NAME), etcd.Member(1, "control-plane-0")][:number]
+    with pytest.raises(OperatorError, match=rf"its quorum: a control plane of {said} cannot spare one\. Nothing was"):
+        refuse(with_etcd(seen, members=members))
 
 
 def test_a_member_that_fails_meanwhile_holds_it_up() -> None:

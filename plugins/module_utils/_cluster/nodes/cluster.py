@@ -325,7 +325,8 @@ class Cluster:
         try:
             path = EtcdBackup(client, self._paths.backups).take(node)
         except OperatorError as error:
-            raise OperatorError(f"etcd cannot be backed up by {node}: {error} Nothing was changed.") from error
+            said = str(error).strip().rstrip(".")
+            raise OperatorError(f"etcd cannot be backed up by {node}: {said}. Nothing was changed.") from error
         teller.tell(etcd.ETCD, f"is backed up: {path}")
         return [], [f"back up {etcd.ETCD}"]
 

@@ -97,12 +97,15 @@ def _refuse_without_quorum(name: str, seen: Seen) -> None:
 def _without_quorum(seen: Seen, leaving: Member | None) -> str:
     members = _etcd(seen).members
     others = [member for member in members if member is not leaving]
-    ill = ", ".join(member.name or f"{member.identity:x}" for member in others if not member.healthy) or "none"
-    healthy = sum(member.healthy for member in others)
+    ill = ", ".join(member.name or f"{member.identity:x}" for member in others if not member.healthy)
+    if not ill:
+        nodes = "1 node" if len(members) == 1 else f"{len(members)} nodes"
+        return f"etcd would lose its quorum: a control plane of {nodes} cannot spare one."
+    besides = " besides the one that is replaced" if leaving else ""
     return (
-        f"etcd would lose its quorum. Of its {len(members)} members, {healthy} others are healthy, and it takes "
-        f"{len(members) // 2 + 1} (not healthy: {ill}). `oc get pods -n {etcd.NAMESPACE}` shows more; repair these "
-        "first, or restore etcd from a backup as OpenShift documents it."
+        f"etcd would lose its quorum. Of its {len(members)} members, {len(members) // 2 + 1} must be healthy{besides}; "
+        f"not healthy: {ill}. `oc get pods -n {etcd.NAMESPACE}` shows more; repair these first, or restore etcd from a "
+        "backup as OpenShift documents it."
     )
 
 
