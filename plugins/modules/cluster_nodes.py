@@ -23,7 +23,7 @@ description:
   - A node of the control plane that is replaced is switched off and leaves etcd before its Machine and its host are
     removed. What comes in its place gets a new Machine, and is done when etcd has a healthy member on each node. It is
     refused if etcd would lose its quorum. Its members are asked by C(etcdctl) in the pods of etcd.
-  - The host needs C(oc) or C(kubectl). Before a node of the control plane leaves, etcd is backed up by C(oc).
+  - The host needs C(oc) or C(kubectl). Before a node of the control plane leaves, etcd is backed up, which takes C(oc).
 author:
   - nometal.ipi contributors (@nometal)
 extends_documentation_fragment:
@@ -66,6 +66,13 @@ options:
       - Only with O(part=shrink).
     type: bool
     default: false
+  backup:
+    description:
+      - Whether etcd is backed up before a node of the control plane leaves. If that cannot be done, as without C(oc),
+        the node is not replaced.
+      - Only with O(part=shrink).
+    type: bool
+    default: true
   force_removal:
     description:
       - With a cluster that cannot be reached, whether its nodes are removed from the lab nevertheless.
@@ -168,6 +175,7 @@ ARGUMENTS = {
     "part": {"type": "str", "choices": list(PARTS), "required": True},
     "version": {"type": "str", "default": ""},
     "replace": {"type": "list", "elements": "str", "default": []},
+    "backup": {"type": "bool", "default": True},
     "cancel": {"type": "bool", "default": False},
     "force_removal": {"type": "bool", "default": False},
     "drain_seconds": {"type": "int", "default": 600},
@@ -195,6 +203,7 @@ def task_from(params: dict[str, Any]) -> Task:
         installation=installation,
         version=params["version"],
         replaces=params["replace"],
+        backs_up=params["backup"],
         cancels=params["cancel"],
         forces=params["force_removal"],
         drain_seconds=params["drain_seconds"],

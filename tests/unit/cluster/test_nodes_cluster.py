@@ -239,28 +239,41 @@ def test_what_its_bmc_says_of_a_vm(
     assert cluster.off(installation, ["control-plane-0"]) == (["control-plane-0"] if is_off else [])
 
 
-@pytest.mark.parametrize("program", ["oc", "kubectl"])
-def test_without_a_backup_of_etcd_no_replacement_is_begun(
-    api: Api, monkeypatch: pytest.MonkeyPatch, program: str
-) -> None:
-    """By kubectl there is none."""
-    monkeypatch.setattr(Api, "program", PurePath(program))
+@pytest.fixture
+def replaced(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
+    """Whose etcd cannot be backed up."""
     monkeypatch.setattr(EtcdBackup, "take", refuse)
     spec: dict[str, Any] = {"providerSpec": {"value": {}}}
     api.seen = samples.with_etcd(with_machine(api.seen, "control-plane-1", spec=spec))
-    replacing = api.of(SHRINK, 4, replaces=["control-plane-0"])
-    if program == "oc":
-        with pytest.raises(
-            OperatorError, match=r"backed up by control-plane-1: no pod\. Nothing was changed"
-        ):
-            replacing.follow()
-        assert (api.steps, record.read(OWN).replacing) == ([], {})
-    else:
-        assert "etcd is not backed up" in replacing.follow().warnings[0]
-        assert (api.steps, record.read(OWN).replacing) == (
-            ["cordon control-plane-0"],
-            {"control-plane-0": "uid-control-plane-0"},
-        )
+    return api
+
+
+@pytest.mark.parametrize("act", [Cluster.look, Cluster.follow])
+def test_by_kubectl_no_replacement_is_begun(
+    replaced: Api, monkeypatch: pytest.MonkeyPatch, act: Callable[[Cluster], object]
+) -> None:
+    monkeypatch.setattr(Api, "program", PurePath("kubectl"))
+    with pytest.raises(OperatorError, match=r"only `kubectl`\. Nothing was changed\..*cluster_nodes_backup=false"):
+        act(replaced.of(SHRINK, 4, replaces=["control-plane-0"]))
+    assert (replaced.steps, record.read(OWN).replacing) == ([], {})
+    assert replaced.of(SHRINK, 4, replaces=["worker-0"]).look().steps == ["remove worker-0"]
+
+
+def test_without_a_backup_of_etcd_no_replacement_is_begun(replaced: Api) -> None:
+    with pytest.raises(OperatorError, match=r"by control-plane-1: no pod\. Nothing was changed\. .*_backup=false"):
+        replaced.of(SHRINK, 4, replaces=["control-plane-0"]).follow()
+    assert (replaced.steps, record.read(OWN).replacing) == ([], {})
+
+
+@pytest.mark.parametrize("program", ["oc", "kubectl"])
+def test_the_backup_of_etcd_can_be_left_out(replaced: Api, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(Api, "program", PurePath(program))
+    done = replaced.of(SHRINK, 4, replaces=["control-plane-0"], backs_up=False).follow()
+    assert (done.failure, done.warnings) == ("interrupted", [])
+    assert (replaced.steps, record.read(OWN).replacing) == (
+        ["cordon control-plane-0"],
+        {"control-plane-0": "uid-control-plane-0"},
+    )
 
 
 def refuse(*_arguments: object) -> str:

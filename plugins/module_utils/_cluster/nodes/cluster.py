@@ -29,7 +29,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted 
     wanted_of,
     without_login,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import NO_BACKUP, EtcdBackup
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import EtcdBackup
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
 from ansible_collections.nometal.ipi.plugins.module_utils._core import files
@@ -55,6 +55,7 @@ REMOVE_NEVERTHELESS = (
     "Nothing was changed. With the cluster up again (`make start`, or its nodes switched on), run this again; "
     "-e cluster_nodes_force_removal=true removes them from the lab nevertheless, and leaves the cluster to you."
 )
+WITHOUT_BACKUP = "To replace a node of the control plane without a backup of etcd, set cluster_nodes_backup=false."
 HAVE_IT_ASKED = (
     "Nothing was changed. The host asks by oc or kubectl, with the kubeconfig of the installation; when both are there "
     "and have the rights of an administrator, run this again. Nodes of a cluster that runs are not removed by force."
@@ -73,6 +74,8 @@ class Task:
     replaces: Sequence[str] = ()
     cancels: bool = False
     """The replacement of a node of the control plane that has begun."""
+    backs_up: bool = True
+    """etcd, before a node of the control plane leaves."""
     forces: bool = False
     """Removes nodes also from a lab whose cluster cannot be reached."""
     drain_seconds: int = 600
@@ -142,6 +145,7 @@ class Cluster:
         except ApiError as error:
             return self._silent(error)
         self._refuse(seen)
+        self._refuse_without_backup(client, seen)
         return act(client, seen)
 
     def _client(self) -> Client:
@@ -219,6 +223,19 @@ class Cluster:
         if self._task.part == SHRINK:
             control_plane.refuse(self.wanted, seen, plan.leaving(self.wanted, seen))
 
+    def _refuse_without_backup(self, client: Client, seen: Seen) -> None:
+        node = self._backed_up_by(seen)
+        if node and client.program.name != "oc":
+            raise OperatorError(
+                "etcd cannot be backed up, for which `oc` is needed on the host: there is only `kubectl`. Nothing was "
+                f"changed. {WITHOUT_BACKUP}"
+            )
+
+    def _backed_up_by(self, seen: Seen) -> str:
+        """Before the first change to a member of etcd, as OpenShift demands it."""
+        is_due = self._task.part == SHRINK and self._task.backs_up
+        return control_plane.backs_up(self.wanted, seen, self._release) if is_due else ""
+
     def _refuse_without_logins(self) -> None:
         """Not when it only looks: in check mode, stage bmc has not made them yet."""
         nameless = without_login(list(self.wanted.hosts.values())) if self._task.part == GROW else []
@@ -295,7 +312,7 @@ class Cluster:
         self._refuse_without_logins()
         task, first = self._task, self._judged(client, seen)
         teller = Teller(self._paths.node_events)
-        warnings, steps = self._back_up(client, seen, teller)
+        steps = self._back_up(client, seen, teller)
         record.write(self._paths, self._begun())
         explain = partial(stalls.findings, task.installation, client)
         follower = Follower(self._port(client), teller, explain, task.patience)
@@ -307,28 +324,26 @@ class Cluster:
             return replace(
                 first,
                 steps=[*self._kept_steps(), *steps, *follower.steps],
-                warnings=[*first.warnings, *warnings],
                 failure=str(error),
                 findings=[finding.to_dict() for finding in found],
             )
-        first = replace(first, warnings=[*first.warnings, *warnings])
         return self._finished(first, [*self._kept_steps(), *steps, *follower.steps], last)
 
-    def _back_up(self, client: Client, seen: Seen, teller: Teller) -> tuple[list[str], list[str]]:
-        """Warnings and steps; before the first change to a member of etcd, as OpenShift demands it."""
-        node = control_plane.backs_up(self.wanted, seen, self._release) if self._task.part == SHRINK else ""
+    def _back_up(self, client: Client, seen: Seen, teller: Teller) -> list[str]:
+        """The steps."""
+        node = self._backed_up_by(seen)
         if not node:
-            return [], []
-        if client.program.name != "oc":
-            return [NO_BACKUP], []
+            return []
         teller.tell(etcd.ETCD, "is backed up")
         try:
             path = EtcdBackup(client, self._paths.backups).take(node)
         except OperatorError as error:
             said = str(error).strip().rstrip(".")
-            raise OperatorError(f"etcd cannot be backed up by {node}: {said}. Nothing was changed.") from error
+            raise OperatorError(
+                f"etcd cannot be backed up by {node}: {said}. Nothing was changed. {WITHOUT_BACKUP}"
+            ) from error
         teller.tell(etcd.ETCD, f"is backed up: {path}")
-        return [], [f"back up {etcd.ETCD}"]
+        return [f"back up {etcd.ETCD}"]
 
     def _begun(self) -> Record:
         """What grows has VMs from now on, which must go if lab_spec is taken back before it is done."""
