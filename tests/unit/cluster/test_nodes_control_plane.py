@@ -268,15 +268,6 @@ def test_a_guard_that_others_have_switched_off_stays_so() -> None:
     assert controllers.steps == [step for step in (*LEAVES, *COMES) if "guard etcd" not in step]
 
 
-def test_machines_of_an_active_control_plane_machine_set_are_not_made() -> None:
-    seen = with_host(installed(), NAME, uid="new", consumer="ha", consumer_kind=manifests.HOLDER)
-    seen = with_host(seen, NAME, state="available")
-    seen = replace(seen, machines={name: each for name, each in seen.machines.items() if each.host != NAME})
-    assert control_plane.takes(ONE, seen)
-    seen = replace(seen, has_control_plane_set=True)
-    assert steps(plan.grow(ONE, seen)) == [f"release {NAME}"]
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import DETACHED
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes import etcd
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.manifests import HOLDER
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import (
     AVAILABLE,
     PROVISIONED,
@@ -225,7 +224,7 @@ def come(wanted: Wanted, seen: Seen) -> tuple[list[Step], list[Waiting]]:
         if host.deletion:
             waits.append(waiting(host, "is being removed"))
         elif _is_taken_next(host, machine):
-            steps += _take(host, seen)
+            steps.append(Step("make machine", host.name, new_name(host.name, seen)))
             waits.append(waiting(host, "gets a Machine"))
         elif machine is None or host.state not in PROVISIONED or machine.phase != RUNNING:
             waits.append(waiting(host, state_of(host, machine), machine))
@@ -238,11 +237,6 @@ def come(wanted: Wanted, seen: Seen) -> tuple[list[Step], list[Waiting]]:
     return steps, waits
 
 
-def takes(wanted: Wanted, seen: Seen) -> bool:
-    """Whether a host is to have a Machine now."""
-    return any(_is_taken_next(host, seen.machine_of(host.name)) for host in coming(wanted, seen))
-
-
 def _is_taken_next(host: BareMetalHost, machine: Machine | None) -> bool:
     return machine is None and host.state in AVAILABLE and not host.error_message and not host.deletion
 
@@ -252,12 +246,6 @@ def needs_etcd(wanted: Wanted, seen: Seen) -> bool:
     come = coming(wanted, seen)
     ready = [host for host in come if (node := seen.node_of(host.name)) and node.is_ready]
     return len(ready) == len(come)
-
-
-def _take(host: BareMetalHost, seen: Seen) -> list[Step]:
-    if seen.has_control_plane_set:
-        return [Step("release", host.name)] if host.consumer_kind == HOLDER else []
-    return [Step("make machine", host.name, new_name(host.name, seen))]
 
 
 def _until_member(name: str, seen: Seen) -> list[Waiting]:

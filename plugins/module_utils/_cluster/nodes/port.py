@@ -26,7 +26,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.plan im
     differences,
     own_marks,
 )
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen, has_control_plane_set, read
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.seen import Seen, read
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.states import mark_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core import wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
@@ -70,8 +70,6 @@ class ClusterPort:
         unknown = control_plane.of_unknown_power(self._wanted, self._seen)
         if unknown:
             self._seen = replace(self._seen, off=self._off(unknown))
-        if control_plane.takes(self._wanted, self._seen):
-            self._seen = replace(self._seen, has_control_plane_set=has_control_plane_set(self._client))
         return self._seen
 
     def apply(self, step: Step) -> None:

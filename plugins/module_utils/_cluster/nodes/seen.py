@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.client import MACHINE_API
-from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.errors import ApiError
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.api.objects import (
-    CONTROL_PLANE_SETS,
     HOSTS,
     MACHINE_SETS,
     MACHINES,
@@ -59,8 +57,6 @@ class Seen:
     """Where a node of the control plane is replaced."""
     off: Collection[str] = ()
     """Hosts whose BMCs say so, or know no such VM."""
-    has_control_plane_set: bool = False
-    """An active one, which makes Machines by itself."""
 
     def machine_of(self, host: str) -> Machine | None:
         """What has the host, or says so of itself."""
@@ -90,14 +86,3 @@ def read(client: Client) -> Seen:
         labelled=sorted(name for name, item in secrets.items() if OF_LAB in (item["metadata"].get("labels") or {})),
         certificate=(certificate.get("data") or {}).get(CA_KEY, ""),
     )
-
-
-def has_control_plane_set(client: Client) -> bool:
-    """Of an active one: releases up to 4.11 have no such kind."""
-    try:
-        found = client.get(CONTROL_PLANE_SETS, namespace=MACHINE_API)
-    except ApiError as error:
-        if error.reason != "not found":
-            raise
-        return False
-    return any((each.get("spec") or {}).get("state") == "Active" for each in found)

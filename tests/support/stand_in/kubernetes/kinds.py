@@ -78,7 +78,6 @@ KINDS = (
     _metal3("HostFirmwareSettings", "hostfirmwaresettings", "hfs"),
     Kind("machine.openshift.io", "v1beta1", "Machine", "machines", custom=True),
     Kind("machine.openshift.io", "v1beta1", "MachineSet", "machinesets", (), subresources=(STATUS, SCALE), custom=True),
-    Kind("machine.openshift.io", "v1", "ControlPlaneMachineSet", "controlplanemachinesets", custom=True),
     _config("ClusterVersion", "clusterversions"),
     _config("ClusterOperator", "clusteroperators", "co"),
     _config("Infrastructure", "infrastructures"),
