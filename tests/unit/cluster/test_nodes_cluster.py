@@ -83,6 +83,8 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
     made = Api(tmp_path, cluster_of(FOUR))
     monkeypatch.setattr(Cluster, "_client", lambda _self: made)
     monkeypatch.setattr(cluster, "ClusterPort", lambda *_arguments: made)
+    monkeypatch.setattr(cluster, "ROLLOUT_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "ROLLOUT_PAUSE", 0.01)
     return made
 
 
@@ -219,6 +221,24 @@ def test_a_replacement_does_not_end_while_the_cluster_is_silent(api: Api, name: 
     for act in (Cluster.look, Cluster.follow):
         with pytest.raises(OperatorError, match=f"{name} cannot be made known to it: run this again when it answers"):
             act(api.of(GROW, 4))
+
+
+@pytest.mark.parametrize(("replacing", "asked"), [({"worker-1": "uid-of-the-first"}, 3), ({}, 1)])
+def test_a_cluster_that_is_silent_for_a_moment_is_asked_again_while_a_node_is_replaced(
+    api: Api, monkeypatch: pytest.MonkeyPatch, replacing: dict[str, str], asked: int
+) -> None:
+    record.write(OWN, Record(list(FOUR.hosts), replacing))
+    looks: list[int] = []
+
+    def read(_self: Api) -> Seen:
+        looks.append(1)
+        if len(looks) < 3:
+            raise ApiError("unreachable", "etcd: none of its pods is ready")
+        return api.seen
+
+    monkeypatch.setattr(Api, "read", read)
+    assert api.of(GROW, 4).look().reachable == bool(replacing)
+    assert len(looks) == asked
 
 
 @pytest.mark.parametrize(

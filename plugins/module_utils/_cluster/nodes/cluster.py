@@ -32,7 +32,7 @@ from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.power.backup import EtcdBackup
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.progress.events import Teller
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.run import job_secrets
-from ansible_collections.nometal.ipi.plugins.module_utils._core import files
+from ansible_collections.nometal.ipi.plugins.module_utils._core import files, wait
 from ansible_collections.nometal.ipi.plugins.module_utils._core.errors import OperatorError
 from ansible_collections.nometal.ipi.plugins.module_utils._core.lock import is_held
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.identity import Identity
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 SHRINK, GROW = "shrink", "grow"
 PARTS = (SHRINK, GROW)
+ROLLOUT_SECONDS, ROLLOUT_PAUSE = 300.0, 3.0
 REMOVE_NEVERTHELESS = (
     "Nothing was changed. With the cluster up again (`make start`, or its nodes switched on), run this again; "
     "-e cluster_nodes_force_removal=true removes them from the lab nevertheless, and leaves the cluster to you."
@@ -138,8 +139,7 @@ class Cluster:
         refuse_unknown(self._task)
         try:
             client = self._client()
-            client.run("get", "--raw", "/version")  # without reading first what the API has
-            seen = self._port(client).read()
+            seen = self._first_look(client)
             if self._withdraw(seen) | self._note_replaced(seen):
                 seen = self._port(client).read()  # of etcd, too
         except ApiError as error:
@@ -147,6 +147,26 @@ class Cluster:
         self._refuse(seen)
         self._refuse_without_backup(client, seen)
         return act(client, seen)
+
+    def _first_look(self, client: Client) -> Seen:
+        """While etcd rolls out without the member that is replaced, it is silent at times."""
+        bears = self._task.part == GROW and self._record.replacing
+        silent = ApiError("unreachable", "The cluster's API does not answer")
+        for _look in wait.looks(ROLLOUT_SECONDS * self._task.patience if bears else 0, ROLLOUT_PAUSE):
+            found = self._seen_or_silent(client)
+            if not isinstance(found, ApiError):
+                return found
+            silent = found
+        raise silent
+
+    def _seen_or_silent(self, client: Client) -> Seen | ApiError:
+        try:
+            client.run("get", "--raw", "/version")  # without reading first what the API has
+            return self._port(client).read()
+        except ApiError as error:
+            if error.reason != "unreachable":
+                raise
+            return error
 
     def _client(self) -> Client:
         client = client_of(self._paths, self._task.installation.tools)
