@@ -52,5 +52,6 @@ def controller(known: dict[str, Any]) -> dict[str, Any]:
     sources = [str(source) for source in known.get("ansible_inventory_sources") or ["INVENTORY"]]
     inventory = os.path.relpath(sources[0]) if sources[0].startswith("/") else sources[0]
     directory = known.get("playbook_dir")
-    makefile = Path(directory).parent / "Makefile" if directory else None
-    return {"inventory": inventory, "by_make": makefile is not None and makefile.exists()}
+    # Those of stages are one directory below the playbooks.
+    above = list(Path(directory).parents)[:2] if directory else []
+    return {"inventory": inventory, "by_make": any((place / "Makefile").exists() for place in above)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import lab_host
 from support.modules import run_in
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +102,10 @@ def test_a_directory_that_was_made_again_can_be_written(host: LabHost, directory
     done = steps(host)
     assert f"make {directory}" in done
     assert done[-1] == "restart service"
-    host.run(f"test -e {MEDIA}/written -a -e {HOME}/demo/state/written -a -e {HOME}/demo/broker/state/written")
+    # The broker writes when it has started, which nothing waits for.
+    written = [f"{place}/written" for place in (MEDIA, f"{HOME}/demo/state", f"{HOME}/demo/broker/state")]
+    missing = f"for file in {' '.join(written)}; do [ -e $file ] || echo $file; done"
+    wait_until("each directory is written", lambda: not host.run(missing).stdout, seen=lambda: host.run(missing).stdout)
     assert steps(host) == []
 
 
