@@ -46,13 +46,8 @@ def start(below: Path, **spec: Any) -> Iterator[InstallLab]:
 
 
 def start_host(**spec: Any) -> LabHost:
-    host = lab_host.start(upon=[_disk(spec), made_lab.disk(**install_lab.small(spec))])
-    try:
-        wait_until_up(host)
-    except BaseException:
-        host.destroy()
-        raise
-    return host
+    disks = [_disk(spec), made_lab.disk(**install_lab.small(spec))]
+    return made_lab.once_up(lab_host.start(upon=disks), wait_until_up)
 
 
 def wait_until_up(host: LabHost) -> None:

@@ -20,6 +20,8 @@ from support.kept_code import digest, digest_of
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.lab_host import LabHost
     from support.snapshot import Snapshot
     from support.street import Street
@@ -34,9 +36,13 @@ IS_UP = "virsh net-list --name | grep -q ^nometal- && systemctl is-active --quie
 
 def start(street: Street | None = None, **spec: Any) -> LabHost:
     """A host that has been switched off since its lab was made; `spec` replaces keys of the shipped lab_spec."""
-    host = lab_host.start(upon=[disk(**spec)], street=street)
+    return once_up(lab_host.start(upon=[disk(**spec)], street=street), wait_until_up)
+
+
+def once_up(host: LabHost, wait: Callable[[LabHost], None]) -> LabHost:
+    """The host, which is gone if what it has does not come up."""
     try:
-        wait_until_up(host)
+        wait(host)
     except BaseException:
         host.destroy()
         raise

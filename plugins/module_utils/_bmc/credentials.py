@@ -49,6 +49,11 @@ def file_of(home: str | Path, lab: str) -> Path:
     return Path(home) / lab / FILE
 
 
+def ca_of(home: str | Path, lab: str) -> Path:
+    """The certificate by which clients verify the lab's BMCs; there if they speak TLS."""
+    return Path(home) / lab / "tls/ca.pem"
+
+
 def hashes_of(home: str | Path, lab: str) -> Path:
     return Path(home) / lab / HASHES
 

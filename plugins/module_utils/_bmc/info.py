@@ -22,7 +22,7 @@ def information(home: str, lab: str, seconds: float = SECONDS) -> dict[str, Any]
     logins = credentials.file_of(home, lab)
     config = read_config(directory / "config.json")
     try:
-        nodes = _information(config, directory / "tls/ca.pem", logins, seconds)
+        nodes = _information(config, credentials.ca_of(home, lab), logins, seconds)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise OperatorError(f"{directory}/config.json or {logins} has been damaged. {REMEDY}") from error
     return {"nodes": nodes, "faults": to_dict(faults.of_lab(directory))}

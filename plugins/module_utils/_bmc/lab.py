@@ -218,7 +218,7 @@ class Lab:
 
     @property
     def ca(self) -> Path:
-        return self.directory / "tls/ca.pem"
+        return credentials.ca_of(self.home, self.name)
 
     @property
     def ca_key(self) -> Path:

@@ -77,7 +77,7 @@ class Bmcs:
         try:
             self._uuids = {str(system["name"]): str(system["uuid"]) for system in config["systems"]}
             self._ipmi = {str(bmc["name"]): _ipmi_place(bmc) for bmc in config.get("ipmi", [])}
-            self._client = self._redfish_client(config, directory / "tls/ca.pem")
+            self._client = self._redfish_client(config, credentials.ca_of(home, lab))
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise OperatorError(f"{directory}/config.json or {self._logins} has been damaged. {info.REMEDY}") from error
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import yaml_text
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import redfish_of
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BmcProtocol, Role
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def files(rack: Rack) -> dict[str, str]:
 
 def _variables(node: Mapping[str, Any], login: Login) -> dict[str, Any]:
     own = node["bmc"]
-    url = urlsplit(own["address"].partition("+")[2])
-    by_redfish = {"bmc_url": f"{url.scheme}://{url.netloc}", "bmc_system": url.path}
+    by_redfish = dict(zip(("bmc_url", "bmc_system"), redfish_of(node)))
     return {
         "ansible_host": node["ips"][0],
         "mac": node["boot_mac"],

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from ansible_collections.nometal.ipi.plugins.module_utils._cluster.export.rack import redfish_of
 from ansible_collections.nometal.ipi.plugins.module_utils._core.sizes import GIB
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.rules.hints import BY_PATH
 from ansible_collections.nometal.ipi.plugins.module_utils._lab.types import BOOT_MODES, BmcProtocol, Firmware
@@ -67,10 +67,10 @@ def _node(node: Mapping[str, Any], login: Login, rack: Rack) -> dict[str, Any]:
 
 
 def _by_redfish(node: Mapping[str, Any], login: Login, rack: Rack) -> dict[str, Any]:
-    url = urlsplit(node["bmc"]["address"].partition("+")[2])
+    service, system = redfish_of(node)
     return {
-        "redfish_address": f"{url.scheme}://{url.netloc}",
-        "redfish_system_id": url.path,
+        "redfish_address": service,
+        "redfish_system_id": system,
         "redfish_username": login.username,
         "redfish_password": login.password,
         **({"redfish_verify_ca": rack.ca_file or False} if rack.lab["bmc"]["tls"] else {}),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.config import platform
 from ansible_collections.nometal.ipi.plugins.module_utils._cluster.nodes.wanted import host_of
@@ -74,6 +75,12 @@ def no_cluster(lab: Mapping[str, Any]) -> str:
 def nothing_missing(_lab: Mapping[str, Any]) -> str:
     """Of formats for nodes alone."""
     return ""
+
+
+def redfish_of(node: Mapping[str, Any]) -> tuple[str, str]:
+    """The service of its BMC, and which system of it the node is."""
+    url = urlsplit(node["bmc"]["address"].partition("+")[2])
+    return f"{url.scheme}://{url.netloc}", url.path
 
 
 def interfaces(node: Mapping[str, Any]) -> list[dict[str, str]]:

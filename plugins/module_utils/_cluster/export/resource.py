@@ -123,7 +123,7 @@ class LabExport(Resource[PrivateFiles, PrivateFilesPort]):
         return [BMC_CA] if self._lab["bmc"]["tls"] else []
 
     def _certificate(self) -> str:
-        file = credentials.file_of(self._home, self._lab["name"]).parent / "tls/ca.pem"
+        file = credentials.ca_of(self._home, self._lab["name"])
         text = files.text_of(file)
         if text is None:
             raise NotThereYetError(f"{file} is missing: playbooks/bmc.yml makes it.")

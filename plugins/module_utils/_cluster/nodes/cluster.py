@@ -186,8 +186,7 @@ class Cluster:
 
     @cached_property
     def _certificate(self) -> str:
-        file = credentials.file_of(self._task.installation.bmc_home, self._paths.lab).parent / "tls/ca.pem"
-        return files.text_of(file) or ""
+        return files.text_of(credentials.ca_of(self._task.installation.bmc_home, self._paths.lab)) or ""
 
     @cached_property
     def _logins(self) -> Mapping[str, Login]:

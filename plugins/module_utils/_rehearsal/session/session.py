@@ -174,12 +174,11 @@ class Stage:
         return {entry["name"]: entry["bmc"] for entry in whole["nodes"]}
 
     def _secrets(self) -> Secrets:
-        own = self._places.bmc_home / self._lab.name
         file = credentials.file_of(self._places.bmc_home, self._lab.name)
         logins = credentials.read(file)
         if not logins:
             raise OperatorError(f"{file} is not there: playbooks/bmc.yml gives the VMs their BMCs.")
-        ca = own / "tls/ca.pem"
+        ca = credentials.ca_of(self._places.bmc_home, self._lab.name)
         return Secrets(
             logins={name: {"username": login.username, "password": login.password} for name, login in logins.items()},
             ca=ca.read_text(encoding="ascii") if self._lab.bmc.tls and ca.exists() else "",
